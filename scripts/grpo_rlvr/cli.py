@@ -1,0 +1,93 @@
+"""What every script shares: exit codes, `--json`, one error format, files written whole or not at all."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import json
+import os
+import sys
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+
+from grpo_rlvr.errors import EXIT_YES, GrpoRlvrError
+
+EXIT_CODES = "exit codes: 0 yes; 1 the check says no; 2 a mistake in what was asked; 3 something is missing on this machine"
+
+
+def parser(prog: str, description: str, examples: list[str]) -> argparse.ArgumentParser:
+    """An argument parser whose help ends with the exit codes and two or more examples."""
+    epilog = EXIT_CODES + "\n\nexamples:\n" + "\n".join("  " + e for e in examples)
+    return argparse.ArgumentParser(prog=prog, description=description, epilog=epilog, formatter_class=argparse.RawDescriptionHelpFormatter)
+
+
+def run(body: Callable[[argparse.Namespace], tuple[int, dict]], args: argparse.Namespace) -> int:
+    """Run `body`, print its result as the script's answer and return the exit code.
+
+    `body` returns `(exit_code, result)`. With `args.json`, stdout carries exactly one JSON object: the result, or
+    `{"error": ...}`. Without it, errors go to stderr as text and the body has printed what people read.
+    """
+    as_json = getattr(args, "json", False)
+    stdout = sys.stdout
+    try:
+        # Libraries print to stdout; with --json only our one object may reach it.
+        with contextlib.redirect_stdout(sys.stderr) if as_json else contextlib.nullcontext():
+            code, result = body(args)
+    except GrpoRlvrError as exc:
+        if as_json:
+            print(json.dumps({"error": exc.to_json()}), file=stdout)
+        else:
+            heading = f"error ({exc.kind})" if len(exc.problems) == 1 else f"error ({exc.kind}): {len(exc.problems)} problems"
+            print(heading + "\n" + "\n".join(f"  {p}" for p in exc.problems), file=sys.stderr)
+        return exc.exit_code
+    except KeyboardInterrupt:
+        print("interrupted; what was finished is kept", file=sys.stderr)
+        return 130
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return EXIT_YES
+    except OSError as exc:
+        # A full disk or a folder without write permission is the machine's or the user's affair, not a traceback's.
+        problem = {
+            "kind": "io",
+            "message": f"{exc.strerror or exc} ({exc.filename or 'no file named'})",
+            "fix": "free space or choose a folder that can be written",
+        }
+        print(
+            json.dumps({"error": problem}) if as_json else f"error (io)\n  {problem['message']}\n    -> {problem['fix']}",
+            file=stdout if as_json else sys.stderr,
+        )
+        return 3
+    if as_json:
+        print(json.dumps(result), file=stdout)
+    return code
+
+
+def say(text: str = "") -> None:
+    """A line for people: always on stderr, so that stdout stays for data."""
+    print(text, file=sys.stderr, flush=True)
+
+
+def write_json(path: Path, what: str, version: int, data: dict) -> None:
+    """Write `data` with its schema name, whole or not at all (temporary file, fsync, rename)."""
+    write_text(path, json.dumps({"schema": f"grpo-rlvr/{what}/{version}", **data}, indent=2, ensure_ascii=False) + "\n")
+
+
+def write_text(path: Path, text: str) -> None:
+    """Replace `path` in one step; a reader sees the old file or the new one."""
+    path = Path(path)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    fd, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    try:
+        # Half a surrogate pair, which JSON data can hold, becomes the escape that JSON reads back.
+        with os.fdopen(fd, "w", encoding="utf-8", errors="backslashreplace") as out:
+            out.write(text)
+            out.flush()
+            os.fsync(out.fileno())
+        os.chmod(temporary, 0o644)
+        os.replace(temporary, path)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            os.unlink(temporary)
+        raise
