@@ -1,0 +1,245 @@
+"""One YAML file -> frozen dataclasses. Every problem is reported at once; TRL's own settings pass through, checked.
+
+The shape is config.schema.json (templates/ has an identical copy for editors). Paths stay as they were written and are
+relative to the config's folder: use `Config.resolve`.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from grpo_rlvr import grpo_section, schema_check, yaml_file
+from grpo_rlvr.errors import Problem, UserError
+from grpo_rlvr.sections import DataSection, HardwareSection, InspectionSection, LoraSection, ModelSection, RewardSection, RunSection
+from grpo_rlvr.trl_settings import settings
+
+__all__ = [
+    "Config", "DataSection", "HardwareSection", "InspectionSection", "LoraSection", "ModelSection", "RewardSection", "RunSection",
+    "config_to_yaml", "load_config",
+]  # fmt: skip
+
+SCHEMA = Path(__file__).resolve().parent / "config.schema.json"
+
+REWARDS = ("format", "partial_format", "exact", "math", "choice", "schema", "tool_calls", "code", "length", "judge")
+VARIANTS = ("grpo", "dr_grpo", "dapo", "gspo", "cispo", "bnpo", "sapo")
+SAMPLING = (
+    "temperature", "top_p", "top_k", "min_p", "repetition_penalty", "max_completion_length", "chat_template_kwargs", "generation_kwargs",
+)  # fmt: skip
+
+_HUB_NAME = re.compile(r"\w[\w.-]*/\w[\w.-]*(:[\w.-]+)?")
+_FILE_ENDINGS = {".jsonl", ".json", ".csv", ".tsv", ".parquet", ".arrow", ".txt", ".gz", ".zip", ".yaml", ".yml", ".py", ".gguf", ".safetensors"}
+_USER_FUNCTION = re.compile(r"(?:.+\.py|[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*):[A-Za-z_]\w*")
+
+
+@dataclass(frozen=True, eq=False)
+class Config:
+    """The whole file. Two configs are equal when they ask for the same: their paths are compared resolved.
+
+    `path` is the file it was read from and `raw` what YAML made of it, before checks and defaults.
+    """
+
+    model: ModelSection
+    data: DataSection
+    rewards: tuple[RewardSection, ...]
+    inspection: InspectionSection = InspectionSection()
+    hardware: HardwareSection = HardwareSection()
+    variant: str | None = None
+    grpo: Mapping[str, Any] = field(default_factory=dict)
+    run: RunSection = RunSection()
+    path: Path = Path("config.yaml")
+    raw: dict = field(default_factory=dict, repr=False)
+
+    @property
+    def base(self) -> Path:
+        """The folder of the config file, which relative paths start from."""
+        return self.path.absolute().parent
+
+    def resolve(self, name: str | Path) -> Path:
+        """`name` as a path: absolute and `~` as they are, else relative to the config's folder."""
+        path = Path(name).expanduser()
+        return path if path.is_absolute() else self.base / path
+
+    @property
+    def run_folder(self) -> Path:
+        return self.resolve(self.run.folder)
+
+    @property
+    def inspection_folder(self) -> Path:
+        return self.run_folder / "inspection"
+
+    @property
+    def gate_path(self) -> Path:
+        return self.resolve(self.run.gate) if self.run.gate else self.inspection_folder / "gate.json"
+
+    def setting(self, name: str) -> Any:
+        """TRL's setting `name`: as written under `grpo:`, else TRL's default (None where TRL computes it)."""
+        known = settings().by_name.get(name)
+        return self.grpo.get(name, known.default if known else None)
+
+    @property
+    def num_generations(self) -> int:
+        return self.setting("num_generations")
+
+    @property
+    def sampling(self) -> dict[str, Any]:
+        """The sampling settings of training, with TRL's defaults; inspection draws with the same."""
+        return {name: self.setting(name) for name in SAMPLING}
+
+    def resolved(self) -> Config:
+        """The same config with absolute paths, so that it means the same in another folder; hub names stay."""
+        rewards = []
+        for reward in self.rewards:
+            place, colon, function = reward.use.rpartition(":")
+            use = f"{self.resolve(place)}{colon}{function}" if place.endswith(".py") else reward.use
+            rewards.append(dataclasses.replace(reward, use=use))
+        data = dataclasses.replace(self.data, train=self._data_place(self.data.train), eval=self.data.eval and self._data_place(self.data.eval))
+        # A model in a folder beside the config; transformers itself would look from the working directory.
+        local = self.resolve(self.model.name_or_path)
+        model = dataclasses.replace(self.model, name_or_path=str(local) if local.is_dir() else self.model.name_or_path)
+        run = RunSection(str(self.run_folder), str(self.gate_path) if self.run.gate else None)
+        return dataclasses.replace(self, model=model, data=data, rewards=tuple(rewards), run=run)
+
+    def _data_place(self, name: str) -> str:
+        # A hub data set is `owner/name` or `owner/name:split`; anything else is a file.
+        local = self.resolve(name).exists() or not looks_like_hub_name(name)
+        return str(self.resolve(name)) if local else name
+
+    def __eq__(self, other: object) -> bool:
+        return _plain(self) == _plain(other) if isinstance(other, Config) else NotImplemented
+
+    __hash__ = None
+
+
+def looks_like_hub_name(name: str) -> bool:
+    """Whether `name` has the form of a hub repository, `owner/name` or `owner/name:split`, and not of a path to a file."""
+    return _HUB_NAME.fullmatch(name) is not None and Path(name.partition(":")[0]).suffix.lower() not in _FILE_ENDINGS
+
+
+def load_config(path: str | Path) -> Config:
+    """Read and check the config file.
+
+    Raises:
+        UserError: kind `config`, with all the problems of the file.
+    """
+    path = Path(path).expanduser().absolute()
+    raw = yaml_file.read_mapping(path)
+    try:
+        return _build(raw, path)
+    except RecursionError:
+        raise UserError(
+            "config", Problem(str(path), "the YAML refers to itself or is nested too deeply", "a config is two or three levels deep")
+        ) from None
+
+
+def _build(raw: dict, path: Path) -> Config:
+    schema = _schema()
+    written = {k: v for k, v in raw.items() if k != "grpo"}
+    values, problems = schema_check.check(written, schema)
+    problems = [_with_place(p, schema) for p in problems]
+    grpo = raw.get("grpo")
+    if grpo is None:
+        grpo = {}
+    elif isinstance(grpo, dict):
+        grpo, found = grpo_section.check_settings(grpo)
+        problems += found
+    else:
+        problems.append(
+            Problem("grpo", f"must be a mapping of TRL settings, got {schema_check.got(grpo)}", "write one `name: value` line for each setting")
+        )
+    problems += _relations(values)
+    if problems:
+        raise UserError("config", problems)
+
+    model = dict(values["model"])
+    if model.get("lora") is not None:
+        model["lora"] = LoraSection(**model["lora"])
+    inspection = dict(values.get("inspection") or {})
+    if "reviewers" in inspection:
+        inspection["reviewers"] = tuple(inspection["reviewers"])
+    return Config(
+        model=ModelSection(**model),
+        data=DataSection(**{**values["data"], "columns": values["data"].get("columns") or {}}),
+        rewards=tuple(RewardSection(**{**r, "args": r.get("args") or {}}) for r in values["rewards"]),
+        inspection=InspectionSection(**inspection),
+        hardware=HardwareSection(**(values.get("hardware") or {})),
+        variant=values.get("variant"),
+        grpo=grpo,
+        run=RunSection(**(values.get("run") or {})),
+        path=path,
+        raw=raw,
+    )
+
+
+def _relations(values: Mapping[str, Any]) -> list[Problem]:
+    """What the schema cannot say: names of rewards, settings that must agree. Sections may be of a wrong type here."""
+    problems = []
+    rewards = values.get("rewards")
+    for i, reward in enumerate(rewards if isinstance(rewards, list) else []):
+        use = reward.get("use") if isinstance(reward, dict) else None
+        if isinstance(use, str) and use and use not in REWARDS and not _USER_FUNCTION.fullmatch(use):
+            fallback = f"use one of {', '.join(REWARDS)}, or your own as `file.py:function` or `module:function`"
+            problems.append(Problem(f"rewards[{i}].use", f"there is no reward `{use}`", schema_check.nearest(use, REWARDS, fallback)))
+    variant = values.get("variant")
+    if isinstance(variant, str):
+        message = "variant is not available in this version" + ("" if variant in VARIANTS else f", and there is no variant `{variant}`")
+        hint = "" if variant in VARIANTS else schema_check.nearest(variant, VARIANTS)
+        problems.append(Problem("variant", message, "write the settings under `grpo:` and delete this line" + (f" ({hint})" if hint else "")))
+    inspection = values.get("inspection")
+    if isinstance(inspection, dict):
+        read, least = (inspection.get(k, getattr(InspectionSection, k)) for k in ("read", "min_read"))
+        if isinstance(read, int) and isinstance(least, int) and read < least:
+            problems.append(
+                Problem(
+                    "inspection.read",
+                    f"{read} samples to read are fewer than min_read {least}: the gate could never open",
+                    f"set read to {least} or more",
+                )
+            )
+    return problems
+
+
+def _with_place(problem: Problem, schema: dict) -> Problem:
+    """An unknown top-level key may be right in another section: say which."""
+    key = problem.where
+    if problem.message != "there is no such key" or "." in key:
+        return problem
+    if key in settings().by_name or key in grpo_section.ELSEWHERE:
+        return dataclasses.replace(problem, fix=grpo_section.ELSEWHERE.get(key, f"it is a setting of TRL: write `{key}:` under `grpo:`"))
+    sections = [s for s, part in schema["properties"].items() if key in part.get("properties", {})]
+    return dataclasses.replace(problem, fix=f"write `{key}:` under `{sections[0]}:`") if sections else problem
+
+
+@lru_cache(maxsize=1)
+def _schema() -> dict:
+    schema = json.loads(SCHEMA.read_text(encoding="utf-8"))
+    # TRL's settings are checked against the installed version, which may differ from the one listed in the file.
+    schema["properties"]["grpo"] = {}
+    return schema
+
+
+def _plain(config: Config) -> dict:
+    resolved = config.resolved()
+    return {f.name: _to_yaml(getattr(resolved, f.name)) for f in dataclasses.fields(Config) if f.name not in ("path", "raw")}
+
+
+def _to_yaml(value: Any) -> Any:
+    if dataclasses.is_dataclass(value):
+        return {f.name: _to_yaml(getattr(value, f.name)) for f in dataclasses.fields(value)}
+    if isinstance(value, Mapping):
+        return {k: _to_yaml(v) for k, v in value.items()}
+    return [_to_yaml(v) for v in value] if isinstance(value, (list, tuple)) else value
+
+
+def config_to_yaml(config: Config) -> str:
+    """The config with every default of our sections written out and absolute paths; loads to an equal config anywhere.
+
+    TRL's settings stay as written: TRL fills in its own defaults, and some of them may not be given together.
+    """
+    return "# The config as it was used: defaults filled in, paths absolute.\n" + yaml_file.dump_mapping(_plain(config))

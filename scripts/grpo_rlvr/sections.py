@@ -1,0 +1,80 @@
+"""The sections of the config as frozen dataclasses; their defaults are those of config.schema.json (a test compares them)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+
+@dataclass(frozen=True)
+class LoraSection:
+    """Adapters instead of full tuning; `target_modules` as in peft: `all-linear`, a name or a list of names."""
+
+    r: int = 16
+    alpha: float = 32
+    dropout: float = 0.0
+    target_modules: str | list[str] = "all-linear"
+
+
+@dataclass(frozen=True)
+class ModelSection:
+    """The model to train. `dtype` is that of the weights, not of the autocast (that is `grpo.bf16`)."""
+
+    name_or_path: str
+    revision: str | None = None
+    dtype: str = "float32"
+    lora: LoraSection | None = None
+
+
+@dataclass(frozen=True)
+class DataSection:
+    """Where the prompts are. `columns` maps our column names to those in the file."""
+
+    train: str
+    eval: str | None = None
+    columns: Mapping[str, str] = field(default_factory=dict)
+    system_prompt: str | None = None
+    eval_limit: int = 256
+
+
+@dataclass(frozen=True)
+class RewardSection:
+    """One reward. `required` None means the reward's own default; `name` is its metric name where `use` would repeat."""
+
+    use: str
+    weight: float = 1.0
+    args: Mapping[str, Any] = field(default_factory=dict)
+    required: bool | None = None
+    name: str | None = None
+
+
+@dataclass(frozen=True)
+class InspectionSection:
+    """How many completions are drawn and read before training. `samples_per_prompt` None means `num_generations`."""
+
+    prompts: int = 32
+    samples_per_prompt: int | None = None
+    batch_size: int = 32
+    seed: int = 0
+    min_read: int = 50
+    read: int = 60
+    reviewers: tuple[str, ...] = ("human",)
+    pass_threshold: float = 0.5
+
+
+@dataclass(frozen=True)
+class HardwareSection:
+    """The machines: `gpu` is a name of the hardware table, `count` GPUs in each of `nodes` machines."""
+
+    gpu: str | None = None
+    count: int = 1
+    nodes: int = 1
+
+
+@dataclass(frozen=True)
+class RunSection:
+    """Where the run is kept. `gate` None means <folder>/inspection/gate.json."""
+
+    folder: str = "runs/grpo"
+    gate: str | None = None

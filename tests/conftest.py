@@ -1,0 +1,61 @@
+"""Small projects on disk that the tests share."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+os.environ.setdefault("HF_HUB_OFFLINE", "1")
+os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")
+os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
+
+ROOT = Path(__file__).resolve().parents[1]
+
+CONFIG = """\
+model: {name_or_path: model}
+data: {train: train.jsonl, eval: eval.jsonl}
+rewards:
+  - {use: exact}
+grpo:
+  use_cpu: true
+  bf16: false
+  per_device_train_batch_size: 16
+  num_generations: 8
+  max_completion_length: 8
+  max_steps: 4
+  save_steps: 1
+run: {folder: run}
+"""
+
+
+def write_rows(path: Path, rows: list[dict]) -> None:
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+
+
+def sums(count: int, first: int = 0) -> list[dict]:
+    return [{"prompt": [{"role": "user", "content": f"{i}+1=?"}], "answer": str(i + 1)} for i in range(first, first + count)]
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    """A config with 40 training and 8 held-out sums, and no model."""
+    write_rows(tmp_path / "train.jsonl", sums(40))
+    write_rows(tmp_path / "eval.jsonl", sums(8, first=100))
+    (tmp_path / "config.yaml").write_text(CONFIG, encoding="utf-8")
+    return tmp_path
+
+
+@pytest.fixture(scope="session")
+def untaught_model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The demo's network with random weights, saved; it writes characters at random."""
+    from grpo_rlvr.demo.tiny import build_model, build_tokenizer
+
+    folder = tmp_path_factory.mktemp("untaught") / "model"
+    tokenizer = build_tokenizer()
+    build_model(tokenizer, 0).save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
+    return folder

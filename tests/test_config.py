@@ -1,0 +1,606 @@
+"""The config file: what is read, what is refused and with which words."""
+
+from __future__ import annotations
+
+import copy
+import dataclasses
+import json
+import math
+import pickle
+import subprocess
+import sys
+from pathlib import Path
+
+import jsonschema
+import pytest
+import yaml
+from grpo_rlvr import config as config_module
+from grpo_rlvr import schema_check, sections, trl_settings
+from grpo_rlvr.config import Config, LoraSection, RewardSection, config_to_yaml, load_config
+from grpo_rlvr.errors import UserError
+from hypothesis import given
+from hypothesis import settings as hypothesis_settings
+from hypothesis import strategies as st
+
+TEMPLATES = Path(config_module.__file__).resolve().parents[2] / "templates"
+SCRIPTS = TEMPLATES.parent / "scripts"
+
+BASE = """\
+model: {name_or_path: org/model}
+data: {train: train.jsonl}
+rewards:
+  - use: math
+"""
+
+
+def load(tmp_path, text: str) -> Config:
+    path = tmp_path / "config.yaml"
+    path.write_text(text, encoding="utf-8")
+    return load_config(path)
+
+
+def problems(tmp_path, text: str) -> dict[str, str]:
+    """where -> message and fix of each problem."""
+    with pytest.raises(UserError) as caught:
+        load(tmp_path, text)
+    assert caught.value.kind == "config"
+    return {p.where: f"{p.message} | {p.fix}" for p in caught.value.problems}
+
+
+# Defaults and contents
+
+
+def test_the_least_config_has_every_default(tmp_path):
+    config = load(tmp_path, BASE)
+    assert config.model == sections.ModelSection("org/model", None, "float32", None)
+    assert config.data == sections.DataSection("train.jsonl", None, {}, None, 256)
+    assert config.rewards == (RewardSection("math", 1.0, {}, None, None),)
+    assert config.inspection == sections.InspectionSection(32, None, 32, 0, 50, 60, ("human",), 0.5)
+    assert config.hardware == sections.HardwareSection(None, 1, 1)
+    assert (config.variant, config.grpo) == (None, {})
+    assert config.run_folder == tmp_path / "runs/grpo"
+    assert config.inspection_folder == tmp_path / "runs/grpo/inspection"
+    assert config.gate_path == tmp_path / "runs/grpo/inspection/gate.json"
+    assert config.num_generations == 8
+    assert config.sampling == {
+        "temperature": 1.0, "top_p": 1.0, "top_k": 0, "min_p": None, "repetition_penalty": 1.0, "max_completion_length": 512,
+        "chat_template_kwargs": None, "generation_kwargs": None,
+    }  # fmt: skip
+
+
+def test_everything_written_is_read(tmp_path):
+    config = load(
+        tmp_path,
+        """\
+model: {name_or_path: m, revision: abc, dtype: bfloat16, lora: {r: 8, alpha: 16.5, target_modules: [q_proj, v_proj]}}
+data: {train: a.jsonl, eval: b.jsonl, columns: {prompt: question}, system_prompt: hi, eval_limit: 9}
+rewards:
+  - {use: 'rewards.py:mine', weight: -0.5, args: {tolerance: 1e-3}, required: false, name: other}
+  - {use: my.package:score}
+inspection: {prompts: 4, samples_per_prompt: 2, batch_size: 3, seed: 5, min_read: 6, read: 7, reviewers: [human, agent], pass_threshold: 1}
+hardware: {gpu: h100-80gb, count: 8, nodes: 2}
+grpo: {num_generations: 16, temperature: 0.7, chat_template_kwargs: {enable_thinking: false}}
+run: {folder: out, gate: /else/gate.json}
+""",
+    )
+    assert config.model.lora == LoraSection(8, 16.5, 0.0, ["q_proj", "v_proj"])
+    assert config.rewards[0] == RewardSection("rewards.py:mine", -0.5, {"tolerance": 0.001}, False, "other")
+    assert config.inspection.reviewers == ("human", "agent")
+    assert config.data.columns == {"prompt": "question"}
+    assert config.num_generations == 16
+    assert config.sampling["temperature"] == 0.7
+    assert config.sampling["chat_template_kwargs"] == {"enable_thinking": False}
+    assert config.gate_path == Path("/else/gate.json")
+    assert load(tmp_path, BASE + "inspection: {read: 50}\n").inspection.read == 50  # as many as min_read
+    assert config.raw["hardware"]["nodes"] == 2
+    assert pickle.loads(pickle.dumps(config)) == config
+
+
+def test_sections_without_content_are_their_defaults(tmp_path):
+    config = load(tmp_path, BASE + "inspection:\nhardware:\ngrpo:\nrun:\nvariant:\n")
+    assert config == load(tmp_path, BASE)
+
+
+def test_paths_start_from_the_configs_folder(tmp_path, monkeypatch):
+    config = load(tmp_path, BASE)
+    monkeypatch.chdir("/")
+    assert config.resolve("data/x.jsonl") == tmp_path / "data/x.jsonl"
+    assert config.resolve("/abs/x") == Path("/abs/x")
+    assert config.resolve("~/x") == Path.home() / "x"
+
+
+def test_a_config_named_relatively_survives_a_change_of_folder(tmp_path, monkeypatch):
+    (tmp_path / "config.yaml").write_text(BASE)
+    monkeypatch.chdir(tmp_path)
+    config = load_config("config.yaml")
+    monkeypatch.chdir("/")
+    assert config.run_folder == tmp_path / "runs/grpo"
+
+
+def test_sections_are_frozen(tmp_path):
+    config = load(tmp_path, BASE)
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        config.variant = "x"
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        config.model.dtype = "x"
+
+
+# Resolved configs
+
+
+def test_resolved_yaml_loads_equal_in_another_folder(tmp_path):
+    (tmp_path / "local-model").mkdir()
+    config = load(
+        tmp_path,
+        BASE.replace("org/model", "local-model").replace("- use: math", "- {use: 'r.py:f', args: {exact: '1e-6', small: 1e-6, yes: 'no'}}")
+        + "grpo: {learning_rate: 1e-6, scale_rewards: no, save_strategy: no, generation_kwargs: {stop: ['2024-01-01']}}\n",
+    )
+    other = tmp_path / "else" / "config.resolved.yaml"
+    other.parent.mkdir()
+    other.write_text(config_to_yaml(config), encoding="utf-8")
+    again = load_config(other)
+    assert again == config
+    assert again.data.train == str(tmp_path / "train.jsonl")
+    assert again.rewards[0].use == f"{tmp_path / 'r.py'}:f"
+    assert again.rewards[0].args == {"exact": "1e-6", "small": 1e-6, True: "no"}
+    assert again.model.name_or_path == str(tmp_path / "local-model")
+    assert again.run_folder == config.run_folder
+    assert again.grpo == {"learning_rate": 1e-6, "scale_rewards": "none", "save_strategy": "no", "generation_kwargs": {"stop": ["2024-01-01"]}}
+    assert config_to_yaml(again) == config_to_yaml(config)
+
+
+def test_hub_names_stay_in_resolved_yaml(tmp_path):
+    text = config_to_yaml(load(tmp_path, BASE.replace("train.jsonl", "'owner/set:train'")))
+    assert "owner/set:train" in text and f"{tmp_path}/owner" not in text
+    assert "name_or_path: org/model" in text
+
+
+@pytest.mark.parametrize(
+    "name, local",
+    [
+        ("owner/set", False),
+        ("owner/set:train", False),
+        ("owner/here", True),
+        ("data/x.csv", True),
+        ("./x", True),
+        ("/a/x", True),
+        ("a/b/c", True),
+        ("x", True),
+    ],
+)
+def test_which_data_is_a_file(tmp_path, name, local):
+    (tmp_path / "owner" / "here").mkdir(parents=True)
+    config = load(tmp_path, BASE.replace("train.jsonl", json.dumps(name)))
+    assert config.resolved().data.train == (str(tmp_path / name) if local else name)
+    assert config.data.train == name
+
+
+def test_resolved_yaml_keeps_order_and_letters(tmp_path):
+    text = config_to_yaml(load(tmp_path, BASE.replace("train: train.jsonl", "train: train.jsonl, system_prompt: Überlege")))
+    assert list(yaml.safe_load(text)) == ["model", "data", "rewards", "inspection", "hardware", "variant", "grpo", "run"]
+    assert "Überlege" in text
+
+
+def test_equality_is_of_what_is_asked(tmp_path):
+    one = load(tmp_path, BASE)
+    assert one == load(tmp_path, BASE + "hardware: {count: 1}\n")
+    assert one != load(tmp_path, BASE + "hardware: {count: 2}\n")
+    elsewhere = tmp_path / "sub"
+    elsewhere.mkdir()
+    assert one != load(elsewhere, BASE)  # another train.jsonl
+    assert one != "config"
+
+
+# Files that are no config
+
+
+@pytest.mark.parametrize(
+    "content, words",
+    [
+        (b"", "empty"),
+        (b"# only a comment\n", "empty"),
+        (b"- a\n- b\n", "list, not a mapping"),
+        (b"just text\n", "str, not a mapping"),
+        (b"\x89PNG\r\n\x1a\n\x00\xff", "not text in UTF-8"),
+        (b"\x00\x01\x02", "not valid YAML"),
+        (b"model: {name_or_path: a\ndata: x\n", "line 2, column 5"),
+        (b"model:\n\tname_or_path: a\n", "line 2, column 1"),
+        (b"a: 1\n---\nb: 2\n", "single document"),
+        (b"a: !!python/object/apply:os.system [ls]\n", "could not determine a constructor"),
+        (b"a: *nowhere\n", "undefined alias"),
+        (b"a: {{ x }}\n", "unhashable key"),
+        (b"[" * 100_000, "nested too deeply"),
+        (b"x: 1\n" * 300_000, "bytes; a config has at most"),
+        (b"n: " + b"9" * 5000, "cannot be read"),
+    ],
+)
+def test_files_that_cannot_be_read(tmp_path, content, words):
+    path = tmp_path / "config.yaml"
+    path.write_bytes(content)
+    with pytest.raises(UserError) as caught:
+        load_config(path)
+    assert caught.value.kind == "config"
+    assert len(caught.value.problems) == 1
+    assert words in str(caught.value)
+    assert str(path) in str(caught.value)
+    assert caught.value.problems[0].fix
+
+
+def test_missing_file_and_folder(tmp_path):
+    with pytest.raises(UserError, match="no such file"):
+        load_config(tmp_path / "absent.yaml")
+    with pytest.raises(UserError, match="a folder, not a file"):
+        load_config(tmp_path)
+
+
+def test_byte_order_mark_and_windows_lines(tmp_path):
+    path = tmp_path / "config.yaml"
+    path.write_bytes(b"\xef\xbb\xbf" + BASE.replace("\n", "\r\n").encode())
+    assert load_config(path).model.name_or_path == "org/model"
+
+
+def test_a_config_that_refers_to_itself(tmp_path):
+    assert "refers to itself" in next(iter(problems(tmp_path, BASE + "grpo: {chat_template_kwargs: &a {b: *a}}\n").values()))
+
+
+def test_all_duplicate_keys_are_named_with_lines(tmp_path):
+    found = problems(tmp_path, BASE + "grpo:\n  beta: 0.1\n  seed: 1\n  beta: 0.2\nmodel: {name_or_path: b}\n")
+    assert len(found) == 2
+    assert any("line 8" in where and "`beta`" in text and "line 6" in text for where, text in found.items())
+    assert any("line 9" in where and "`model`" in text and "line 1" in text for where, text in found.items())
+
+
+def test_merge_keys_are_no_duplicates(tmp_path):
+    config = load(tmp_path, BASE.replace("- use: math", "- &r {use: math, weight: 2}\n  - {<<: *r, weight: 3, name: again}"))
+    assert [(r.use, r.weight) for r in config.rewards] == [("math", 2), ("math", 3)]
+
+
+# Problems of the sections
+
+
+def test_every_problem_at_once(tmp_path):
+    found = problems(
+        tmp_path,
+        """\
+modle: {}
+model: {name_or_path: 5, dtype: float23, lorra: {}}
+data: {eval: [x]}
+rewards: [{use: maths, wieght: 1}, {weight: heavy}]
+inspection: {pass_threshold: 2, read: 10}
+grpo: {learning_rat: 1, max_prompt_length: 512}
+""",
+    )
+    assert set(found) == {
+        "modle", "model.name_or_path", "model.dtype", "model.lorra", "data.eval", "data.train", "rewards[0].use", "rewards[0].wieght",
+        "rewards[1].use", "rewards[1].weight", "inspection.pass_threshold", "inspection.read", "grpo.learning_rat", "grpo.max_prompt_length",
+    }  # fmt: skip
+    assert "`model`" in found["modle"]
+    assert "got the number 5" in found["model.name_or_path"] and "quotes" in found["model.name_or_path"]
+    assert "`float32`" in found["model.dtype"] and "'float23'" in found["model.dtype"]
+    assert "`lora`" in found["model.lorra"]
+    assert "a list of 1" in found["data.eval"]
+    assert "is missing" in found["data.train"]
+    assert "`math`" in found["rewards[0].use"]
+    assert "`weight`" in found["rewards[0].wieght"]
+    assert "must be a number, got the text 'heavy'" in found["rewards[1].weight"]
+    assert "at most 1, got 2" in found["inspection.pass_threshold"]
+    assert "10" in found["inspection.read"] and "50" in found["inspection.read"]
+    assert "`learning_rate`" in found["grpo.learning_rat"]
+
+
+@pytest.mark.parametrize("missing", ["model", "data", "rewards"])
+def test_required_sections(tmp_path, missing):
+    lines = {"model": "model: {name_or_path: m}\n", "data": "data: {train: t.jsonl}\n", "rewards": "rewards: [{use: math}]\n"}
+    assert set(problems(tmp_path, "".join(v for k, v in lines.items() if k != missing))) == {missing}
+
+
+@pytest.mark.parametrize(
+    "value, words",
+    [("[]", "at least 1 entry, got 0"), ("", "nothing (null)"), ("math", "got the text 'math' | write a list"), ("[math]", "got the text")],
+)
+def test_rewards_must_be_a_list_with_entries(tmp_path, value, words):
+    found = problems(tmp_path, f"model: {{name_or_path: m}}\ndata: {{train: t.jsonl}}\nrewards: {value}\n")
+    assert words in "".join(found.values())
+
+
+@pytest.mark.parametrize("use", [*config_module.REWARDS, "rewards.py:mine", "../lib/my rewards.py:mine", "/abs/r.py:f", "module:f", "a.b_c.d:f"])
+def test_reward_names_that_are_known(tmp_path, use):
+    assert load(tmp_path, BASE.replace("use: math", f"use: {json.dumps(use)}")).rewards[0].use == use
+
+
+@pytest.mark.parametrize(
+    "use, words",
+    [
+        ("Math", "`math`"),
+        ("format_reward", "`format`"),
+        ("partial-format", "`partial_format`"),
+        *((use, "file.py:function") for use in ("zzz", "rewards.py", "rewards.py:", "rewards.py:two words", "a-b:f", ":f")),
+    ],
+)
+def test_reward_names_that_are_not(tmp_path, use, words):
+    assert words in problems(tmp_path, BASE.replace("use: math", f"use: {json.dumps(use)}"))["rewards[0].use"]
+
+
+def test_variant_is_refused_for_now(tmp_path):
+    assert load(tmp_path, BASE + "variant: null\n").variant is None
+    found = problems(tmp_path, BASE + "variant: dapo\n")["variant"]
+    assert "not available in this version |" in found and "grpo:" in found
+    assert (
+        "there is no variant `drgrpo` | write the settings under `grpo:` and delete this line (did you mean `dr_grpo`?)"
+        in problems(tmp_path, BASE + "variant: drgrpo\n")["variant"]
+    )
+
+
+@pytest.mark.parametrize(
+    "line, where, words",
+    [
+        ("learning_rate: 1e-6", "learning_rate", "under `grpo:`"),
+        ("dtype: float32", "dtype", "under `model:`"),
+        ("folder: x", "folder", "under `run:`"),
+        ("system_prompt: x", "system_prompt", "under `data:`"),
+        ("output_dir: x", "output_dir", "under `run:`"),
+        ("1: x", "1", "no such key"),
+    ],
+)
+def test_keys_of_another_section_say_where_they_belong(tmp_path, line, where, words):
+    assert words in problems(tmp_path, BASE + line + "\n")[where]
+
+
+def test_numbers_written_as_text_in_sections(tmp_path):
+    config = load(tmp_path, BASE + "    weight: '5e-1'\ninspection: {prompts: '40', seed: 3.0, pass_threshold: '1'}\n")
+    assert config.rewards[0].weight == 0.5
+    assert config.inspection.prompts == 40 and type(config.inspection.prompts) is int
+    assert type(config.inspection.seed) is int
+    assert "whole number" in problems(tmp_path, BASE + "inspection: {prompts: 1.5}\n")["inspection.prompts"]
+    assert "whole number" in problems(tmp_path, BASE + "inspection: {prompts: '1.5'}\n")["inspection.prompts"]
+    assert "got true" in problems(tmp_path, BASE + "inspection: {prompts: yes}\n")["inspection.prompts"]
+    assert "number" in problems(tmp_path, BASE + "    weight: .nan\n")["rewards[0].weight"]
+
+
+# The grpo section
+
+
+def grpo(tmp_path, line: str):
+    return load(tmp_path, BASE + f"grpo:\n  {line}\n").grpo
+
+
+def grpo_problem(tmp_path, line: str) -> str:
+    found = problems(tmp_path, BASE + f"grpo:\n  {line}\n")
+    assert len(found) == 1, found
+    return next(iter(found)) + ": " + next(iter(found.values()))
+
+
+@pytest.mark.parametrize(
+    "line, name, value",
+    [
+        ("learning_rate: 1e-6", "learning_rate", 1e-6),
+        ("learning_rate: '5e-7'", "learning_rate", 5e-7),
+        ("learning_rate: 5.0e-7", "learning_rate", 5e-7),
+        ("max_steps: '8'", "max_steps", 8),
+        ("max_steps: 1e3", "max_steps", 1000),
+        ("save_steps: 50", "save_steps", 50),
+        ("warmup_steps: 0.1", "warmup_steps", 0.1),
+        ("bf16: 'True'", "bf16", True),
+        ("use_vllm: yes", "use_vllm", True),
+        ("epsilon_high: null", "epsilon_high", None),
+        ("run_name: '8'", "run_name", "8"),
+        ("scale_rewards: false", "scale_rewards", "none"),
+        ("scale_rewards: true", "scale_rewards", "group"),
+        ("save_strategy: no", "save_strategy", "no"),
+        ("eval_strategy: steps", "eval_strategy", "steps"),
+        ("report_to: [wandb, trackio]", "report_to", ["wandb", "trackio"]),
+        ('model_init_kwargs: \'{"attn_implementation": "sdpa"}\'', "model_init_kwargs", {"attn_implementation": "sdpa"}),
+        ("chat_template_kwargs: {dtype: x}", "chat_template_kwargs", {"dtype": "x"}),
+        ("deepspeed: ds.json", "deepspeed", "ds.json"),
+        ("fsdp: true", "fsdp", True),
+        ("remove_unused_columns: false", "remove_unused_columns", False),
+        ("optim: adamw_8bit", "optim", "adamw_8bit"),
+        ("pad_to_multiple_of: 8", "pad_to_multiple_of", 8),
+        ("activation: x", None, None),
+    ],
+)
+def test_grpo_values_are_read_by_their_type(tmp_path, line, name, value):
+    if name is None:
+        assert "is not a setting" in grpo_problem(tmp_path, line)
+        return
+    got = grpo(tmp_path, line)[name]
+    assert got == value and type(got) is type(value)
+
+
+@pytest.mark.parametrize(
+    "line, words",
+    [
+        ("learning_rate: fast", "must be a number, got the text 'fast' | write a plain number"),
+        ("learning_rate: true", "got true"),
+        ("learning_rate: [1]", "a list of 1"),
+        ("learning_rate: -1.0", "must be at least 0, got -1.0"),
+        ("learning_rate: .inf", "number"),
+        ("max_steps: null", "must be a whole number, got nothing (null) | delete the line to get the default (-1)"),
+        ("max_steps: 1.5", "got the number 1.5"),
+        ("num_generations: null", "delete the line to get the default (8)"),
+        ("num_generations: 0", "at least 1, got 0"),
+        ("use_vllm: 1", "must be true or false, got the number 1 | write true or false"),
+        ("top_p: 1.5", "at most 1"),
+        ("top_p: 0", "must be greater than 0 and at most 1, got 0"),
+        ("run_name: 8", "put the value in quotes"),
+        ("loss_type: dr-grpo", "did you mean `dr_grpo`"),
+        ("scale_rewards: groups", "did you mean `group`"),
+        ("importance_sampling_level: sequences", "did you mean `sequence`"),
+        ("multi_objective_aggregation: normalise_then_sum", "did you mean `normalize_then_sum`"),
+        ("vllm_mode: collocate", "did you mean `colocate`"),
+        ("vllm_importance_sampling_mode: sequence_masks", "did you mean `sequence_mask`"),
+        ("save_strategy: step", "did you mean `steps`"),
+        ("lr_scheduler_type: cosin", "did you mean `cosine`"),
+        ("num_generation: 8", "did you mean `num_generations`"),
+        ("zzzzzz: 8", "is not a setting of TRL"),
+        ("3: 8", "is not a setting of TRL"),
+        ("max_prompt_length: 512", "removed by TRL 0.29"),
+        ("warmup_ratio: 0.1", "warmup_steps"),
+        ("use_transformers_paged: true", "use_transformers_continuous_batching"),
+        ("vllm_importance_sampling_cap: 2.0", "vllm_importance_sampling_clip_max"),
+        ("output_dir: out", "`folder:` under `run:`"),
+        ("reward_weights: [1]", "`weight:`"),
+        ("peft_config: {}", "`lora:` under `model:`"),
+        ("remove_unused_columns: true", "gold columns"),
+        ("auto_find_batch_size: true", "per_device_train_batch_size"),
+        ("model_init_kwargs: {dtype: bfloat16}", "grpo.model_init_kwargs.dtype: belongs to model.dtype"),
+        ("model_init_kwargs: {torch_dtype: bfloat16}", "model.dtype"),
+        ('model_init_kwargs: \'{"dtype": "bfloat16"}\'', "model.dtype"),
+        ("model_init_kwargs: {revision: main}", "model.revision"),
+    ],
+)
+def test_grpo_values_that_are_refused(tmp_path, line, words):
+    found = grpo_problem(tmp_path, line)
+    assert found.startswith("grpo.")
+    assert words in found
+
+
+def test_removed_settings_name_the_installed_version(tmp_path):
+    assert trl_settings.settings().label in grpo_problem(tmp_path, "max_prompt_length: 512")
+
+
+def test_grpo_must_be_a_mapping(tmp_path):
+    assert "a list of 1" in problems(tmp_path, BASE + "grpo: [beta]\n")["grpo"]
+
+
+def test_several_grpo_problems_at_once(tmp_path):
+    found = problems(tmp_path, BASE + "grpo: {max_prompt_length: 1, warmup_ratio: 0.1, max_steps: null, beta: x, output_dir: y}\n")
+    assert set(found) == {f"grpo.{n}" for n in ("max_prompt_length", "warmup_ratio", "max_steps", "beta", "output_dir")}
+
+
+# The schema and the template
+
+
+def test_the_two_copies_of_the_schema_are_the_same():
+    assert (TEMPLATES / "config.schema.json").read_bytes() == config_module.SCHEMA.read_bytes()
+
+
+def test_schema_is_a_schema_of_what_the_checker_knows():
+    schema = json.loads(config_module.SCHEMA.read_text())
+    jsonschema.Draft7Validator.check_schema(schema)
+
+    def walk(node):
+        assert set(node) <= schema_check.KEYWORDS | schema_check.ANNOTATIONS
+        for child in [*node.get("properties", {}).values(), *([node["items"]] if "items" in node else [])]:
+            walk(child)
+        if isinstance(node.get("additionalProperties"), dict):
+            walk(node["additionalProperties"])
+
+    walk(schema)
+
+
+def test_grpo_part_of_the_schema_is_the_bundled_list():
+    from grpo_rlvr.grpo_section import editor_properties
+
+    schema = json.loads(config_module.SCHEMA.read_text())
+    expected = editor_properties(trl_settings.read_snapshot(trl_settings.SNAPSHOT))
+    assert schema["properties"]["grpo"]["properties"] == expected, "run: python -m grpo_rlvr.trl_settings --write"
+    assert "output_dir" not in expected and "vllm_importance_sampling_cap" not in expected
+
+
+SECTIONS = {
+    "model": sections.ModelSection,
+    "data": sections.DataSection,
+    "inspection": sections.InspectionSection,
+    "hardware": sections.HardwareSection,
+    "run": sections.RunSection,
+}
+
+
+@pytest.mark.parametrize(
+    "part, section",
+    [(("properties", name), cls) for name, cls in SECTIONS.items()]
+    + [(("properties", "rewards", "items"), RewardSection), (("properties", "model", "properties", "lora"), LoraSection)],
+)
+def test_schema_and_dataclasses_have_the_same_fields_and_defaults(part, section):
+    node = json.loads(config_module.SCHEMA.read_text())
+    for key in part if part[0] != "properties" or len(part) != 2 else ("properties", part[1]):
+        node = node[key]
+    fields = {f.name: f for f in dataclasses.fields(section)}
+    assert set(node["properties"]) == set(fields)
+    for name, field in fields.items():
+        default = field.default_factory() if field.default_factory is not dataclasses.MISSING else field.default
+        if default is dataclasses.MISSING:
+            assert name in node["required"]
+        else:
+            assert node["properties"][name].get("default", "none given") == (list(default) if isinstance(default, tuple) else default), name
+
+
+def test_the_template_loads_and_trains_as_it_stands():
+    from grpo_rlvr.training.lint import lint
+
+    path = TEMPLATES / "config.yaml"
+    config = load_config(path)
+    assert path.read_text().startswith("# yaml-language-server: $schema=config.schema.json\n")
+    assert [(r.use, r.weight) for r in config.rewards] == [("format", 0.2), ("math", 1.0)]
+    assert config.model.dtype == "float32" and config.model.lora is None
+    assert config.data.train == "data/train.jsonl"
+    wanted = {"num_generations": 8, "per_device_train_batch_size": 8, "gradient_accumulation_steps": 4, "learning_rate": 1e-6, "beta": 0.0}
+    assert {k: config.grpo[k] for k in wanted} == wanted
+    assert lint(config, train_rows=1000) == []
+    jsonschema.Draft7Validator(json.loads((TEMPLATES / "config.schema.json").read_text())).validate(yaml.safe_load(path.read_text()))
+
+
+def test_commented_lines_of_the_template_are_right_too(tmp_path):
+    text = (TEMPLATES / "config.yaml").read_text()
+    for line in (
+        "revision: main",
+        "lora: {",
+        "eval: data",
+        "columns: {",
+        "- use: rewards.py",
+        "weight: 0.5",
+        "gpu: h100",
+        "use_vllm: true",
+        "vllm_max_model_length",
+    ):
+        assert f"# {line}" in text or f"#   {line}" in text
+        text = text.replace(f"# {line}", line).replace(f"#   {line}", f"  {line}")
+    config = load(tmp_path, text)
+    assert config.model.lora == LoraSection() and config.rewards[2].use == "rewards.py:my_reward" and config.grpo["use_vllm"] is True
+    assert config.rewards[2].weight == 0.5
+
+
+# The checker against jsonschema
+
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers(-3, 200) | st.floats(-2, 3) | st.sampled_from(["", "math", "float32", "auto", "x", "human"]),
+    lambda inner: (
+        st.lists(inner, max_size=2) | st.dictionaries(st.sampled_from(["use", "weight", "args", "r", "alpha", "name", "q"]), inner, max_size=3)
+    ),
+    max_leaves=6,
+)
+
+
+@hypothesis_settings(max_examples=300, deadline=None)
+@given(st.data())
+def test_checker_agrees_with_jsonschema(data):
+    schema = copy.deepcopy(json.loads(config_module.SCHEMA.read_text()))
+    instance = {"model": {"name_or_path": "m"}, "data": {"train": "t"}, "rewards": [{"use": "math"}]}
+    section = data.draw(st.sampled_from([s for s in schema["properties"] if s != "grpo"]))
+    properties = schema["properties"][section].get("properties") or schema["properties"][section].get("items", {}).get("properties", {"x": {}})
+    content = data.draw(VALUES | st.dictionaries(st.sampled_from([*properties, "other"]), VALUES, max_size=3))
+    instance[section] = [content] if section == "rewards" and isinstance(content, dict) else content
+    wanted = jsonschema.Draft7Validator(schema).is_valid(instance)
+    assert (schema_check.check(instance, schema)[1] == []) == wanted, instance
+
+
+def test_checker_leaves_its_input_alone():
+    value = {"rewards": [{"use": "math", "weight": "1e-1"}], "model": {"name_or_path": "m"}, "data": {"train": "t"}}
+    before = copy.deepcopy(value)
+    checked, found = schema_check.check(value, json.loads(config_module.SCHEMA.read_text()))
+    assert (value, found) == (before, [])
+    assert math.isclose(checked["rewards"][0]["weight"], 0.1)
+
+
+def test_loading_is_fast_and_imports_nothing_heavy():
+    code = (
+        "import sys, time; t = time.perf_counter(); from grpo_rlvr.config import load_config; c = load_config(sys.argv[1])\n"
+        "heavy = [m for m in ('torch', 'trl', 'transformers', 'datasets', 'numpy', 'jsonschema') if m in sys.modules]\n"
+        "print(time.perf_counter() - t, heavy)"
+    )
+    out = subprocess.run([sys.executable, "-c", code, str(TEMPLATES / "config.yaml")], cwd=SCRIPTS, capture_output=True, text=True, check=True).stdout
+    seconds, heavy = out.split(" ", 1)
+    assert heavy.strip() == "[]"
+    # About 0.1 s on an idle machine; torch alone would take more than this bound.
+    assert float(seconds) < 1.0
