@@ -1,0 +1,184 @@
+"""What the model wrote: the text of a completion, what follows its reasoning, and its final answer.
+
+Every function takes any input, never raises on model output, and runs in time linear in the text: tags and boxes are
+found with `str.find` or a pattern that cannot backtrack.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import deque
+from typing import Any
+
+REASONING_TAGS = ("think", "thinking", "thought", "reasoning")
+ANSWER_OPEN, ANSWER_CLOSE = "<answer>", "</answer>"
+_BOX = re.compile(r"\\(?:boxed|fbox)(?![A-Za-z])")
+
+# End-of-turn and padding tokens of the common chat templates; they are the tokenizer's, not the model's answer.
+SPECIAL_TOKENS = (
+    "<|im_end|>", "<|im_start|>", "<|endoftext|>", "<|eot_id|>", "<|eom_id|>", "<|end_of_text|>", "<|begin_of_text|>", "<|end|>", "<|return|>",
+    "<|eot|>", "<|user|>", "<|END_OF_TURN_TOKEN|>", "<end_of_turn>", "<end_of_utterance>", "<turn|>", "<eos>", "<bos>", "<pad>", "<s>", "</s>",
+    "[EOS]", "[PAD]", "<｜end▁of▁sentence｜>", "<｜begin▁of▁sentence｜>",
+)  # fmt: skip
+
+
+def completion_text(completion: Any) -> str:
+    """The text to score: a string as it is, of a list of messages the last assistant message.
+
+    Tool results and user turns never count. Content parts are joined; `None` and anything unknown is empty text.
+    """
+    if isinstance(completion, str):
+        return completion
+    if isinstance(completion, dict):
+        return _content_text(completion.get("content"))
+    if isinstance(completion, (list, tuple)):
+        for message in reversed(completion):
+            if isinstance(message, dict) and message.get("role", "assistant") == "assistant":
+                return _content_text(message.get("content"))
+    return ""
+
+
+def _content_text(content: Any) -> str:
+    if isinstance(content, str):
+        return content
+    if isinstance(content, dict):
+        content = [content]
+    if not isinstance(content, (list, tuple)):
+        return ""
+    parts = []
+    for part in content:
+        text = part.get("text") if isinstance(part, dict) and part.get("type", "text") == "text" else part
+        if isinstance(text, str):
+            parts.append(text)
+    return "".join(parts)
+
+
+def strip_special_tokens(text: str) -> str:
+    """`text` without the special tokens and white space at its two ends; inside, nothing is touched."""
+    start, end = _special_bounds(text)
+    return text[start:end]
+
+
+def _special_bounds(text: str) -> tuple[int, int]:
+    start, end = 0, len(text)
+    moved = True
+    while moved:
+        moved = False
+        while start < end and text[end - 1].isspace():
+            end -= 1
+        while start < end and text[start].isspace():
+            start += 1
+        for token in SPECIAL_TOKENS:
+            if text.endswith(token, start, end):
+                end -= len(token)
+                moved = True
+            if text.startswith(token, start, end):
+                start += len(token)
+                moved = True
+    return start, end
+
+
+def after_reasoning(text: str) -> str:
+    """What follows the reasoning part; empty where the reasoning was never ended.
+
+    Everything up to the last closing tag is reasoning, also without an opening tag (the chat template may have written
+    it). An opening tag after that starts reasoning that never ended: it and what follows are left out.
+    """
+    start, end = _reasoning_bounds(text)
+    return text[start:end]
+
+
+def _reasoning_bounds(text: str) -> tuple[int, int]:
+    start, end = 0, len(text)
+    for tag in REASONING_TAGS:
+        close = f"</{tag}>"
+        at = text.rfind(close)
+        if at >= 0:
+            start = max(start, at + len(close))
+    for tag in REASONING_TAGS:
+        at = text.find(f"<{tag}>", start)
+        if at >= 0:
+            end = min(end, at)
+    return start, end
+
+
+def tag_span(text: str, start: int = 0, end: int | None = None) -> tuple[int, int] | None:
+    """Span of the content of the last complete `<answer>` block in `text[start:end]`."""
+    close = text.rfind(ANSWER_CLOSE, start, end)
+    if close < 0:
+        return None
+    opened = text.rfind(ANSWER_OPEN, start, close)
+    return (opened + len(ANSWER_OPEN), close) if opened >= 0 else None
+
+
+def has_box(text: str, start: int = 0, end: int | None = None) -> bool:
+    """Whether a box is begun at all, finished or not."""
+    return _BOX.search(text, start, len(text) if end is None else end) is not None
+
+
+def box_span(text: str, start: int = 0, end: int | None = None) -> tuple[int, int] | None:
+    r"""Span of the content of the last `\boxed{...}` or `\fbox{...}`; None if there is none or the last one is unfinished."""
+    end = len(text) if end is None else end
+    last = deque(_BOX.finditer(text, start, end), maxlen=1)
+    if not last:
+        return None
+    inside = last[0].end()
+    while inside < end and text[inside].isspace():
+        inside += 1
+    if inside >= end or text[inside] != "{":
+        return None
+    close = matching_brace(text, inside, end)
+    return None if close is None else (inside + 1, close)
+
+
+def matching_brace(text: str, opening: int, end: int | None = None) -> int | None:
+    r"""Index of the `}` that closes the `{` at `opening`; `\{` and `\}` are text."""
+    end = len(text) if end is None else end
+    depth = 0
+    i = opening
+    while i < end:
+        c = text[i]
+        if c == "\\":
+            i += 1
+        elif c == "{":
+            depth += 1
+        elif c == "}":
+            depth -= 1
+            if depth == 0:
+                return i
+        i += 1
+    return None
+
+
+def answer_span(text: str) -> tuple[int, int] | None:
+    """Span in `text` of the final answer's content, after the reasoning; None where no final answer was given.
+
+    The last complete `<answer>` wins (a box inside it is unwrapped), else the last box, else what follows the last
+    `####` on its line. A last box that was never closed is no answer, even if an earlier one was closed.
+    """
+    start, end = _reasoning_bounds(text)
+    span = tag_span(text, start, end)
+    if span is not None:
+        if not has_box(text, *span):
+            return _trimmed(text, *span)
+        inner = box_span(text, *span)
+        return None if inner is None else _trimmed(text, *inner)
+    if has_box(text, start, end):
+        span = box_span(text, start, end)
+        return None if span is None else _trimmed(text, *span)
+    at = text.rfind("####", start, end)
+    if at < 0:
+        return None
+    newline = text.find("\n", at, end)
+    return _trimmed(text, at + 4, end if newline < 0 else newline)
+
+
+def _trimmed(text: str, start: int, end: int) -> tuple[int, int]:
+    piece_start, piece_end = _special_bounds(text[start:end])
+    return start + piece_start, start + piece_end
+
+
+def final_answer(text: str) -> str | None:
+    """The content of the final answer (see `answer_span`), or None."""
+    span = answer_span(text)
+    return None if span is None else text[span[0] : span[1]]

@@ -1,0 +1,226 @@
+r"""One spelling for the many ways to write the same formula: LaTeX, plain text, Unicode.
+
+`\dfrac12`, `\frac{1}{2}` and a Unicode half come out alike, a thin space becomes a space, `sqrt(3)` becomes
+`\sqrt{3}`. Nothing is evaluated here and nothing is cut off: what cannot be read stays in the text.
+"""
+
+from __future__ import annotations
+
+import re
+
+from grpo_rlvr.completions import matching_brace, strip_special_tokens
+from grpo_rlvr.rewards.math_symbols import FONTS, FUNCTIONS, GREEK, SYNONYMS, from_unicode
+
+# Longer golds are refused and longer answers are wrong: it bounds every step below, also those of quadratic cost.
+MAX_LENGTH = 1500
+
+_SIZE = re.compile(r"\\(?:left|right|middle|big|Big|bigg|Bigg|bigl|bigr|Bigl|Bigr|biggl|biggr|displaystyle|textstyle|limits)(?![A-Za-z])\.?")
+_SPACE = re.compile(r"\\(?:[,;: ]|quad|qquad|thinspace|enspace|hspace\{[^{}]*\})|~")
+_MACRO = re.compile(r"\\([A-Za-z]+)")
+_PLAIN_NAME = re.compile(r"(?<![\\A-Za-z])(" + "|".join(("sqrt", "infinity", "infty", "inf", "oo", *FUNCTIONS, *GREEK)) + r")(?![A-Za-z])")
+_SENTENCE = re.compile(r"^(?:(?:so|thus|hence|therefore),? )?(?:the )?(?:final )?(?:answer|result|value|solution) ?(?:is|:|=)\s*:?", re.I)
+
+
+def normalise(text: str) -> str:
+    """The text in one spelling; the empty string if nothing is left."""
+    text = strip_special_tokens(text)
+    text = _unwrap(from_unicode(text))
+    text = _SPACE.sub(" ", _SIZE.sub("", text.replace("\\!", "").replace("{,}", ",").replace("\\\\%", "%").replace("\\%", "%")))
+    text = _MACRO.sub(_alias, text)
+    text = text.replace("^{\\circ}", "°").replace("^\\circ", "°").replace("\\{}", "\\{\\}")
+    text = _unwrap(_dollars(_styles(text)))
+    text = text.replace("**", "^").replace("<=", "\\le ").replace(">=", "\\ge ").replace("!=", "\\ne ")
+    text = _PLAIN_NAME.sub(lambda m: "\\infty " if m[1] in ("infinity", "infty", "inf", "oo") else f"\\{m[1]} ", text)
+    text = re.sub(r"(?<=\d)\s*[x]\s*(?=10\^)", r"\\times ", text)
+    text = _arguments(text)
+    text = " ".join(text.split())
+    return re.sub(r"(\\[A-Za-z]+) (?=[^A-Za-z])", r"\1", text).strip()
+
+
+def _unwrap(text: str) -> str:
+    """Off with what stands around a whole answer: math delimiters, emphasis, a final full stop, an introduction."""
+    before = None
+    while text != before:
+        before = text
+        text = text.strip()
+        text = _SENTENCE.sub("", text, count=1).strip()
+        if text.endswith(".") and not text.endswith(("..", "\\.")):
+            text = text[:-1].rstrip()
+        for left, right in (("$$", "$$"), ("\\[", "\\]"), ("\\(", "\\)"), ("$", "$"), ("**", "**"), ("__", "__"), ("`", "`"), ('"', '"')):
+            inner = text[len(left) : len(text) - len(right)]
+            around = len(text) >= len(left) + len(right) and text.startswith(left) and text.endswith(right)
+            if around and left not in inner and not inner.endswith("\\"):
+                text = inner
+        for macro in ("\\boxed", "\\fbox"):
+            if text.startswith(macro + "{") and matching_brace(text, len(macro)) == len(text) - 1:
+                text = text[len(macro) + 1 : -1]
+        if text.startswith(("=", ":")) and not text.startswith("=="):
+            text = text[1:]
+    return text
+
+
+def _alias(match: re.Match) -> str:
+    name = match[1]
+    new = SYNONYMS.get(name)
+    if new is None:
+        return match[0]
+    if new in ("and", "or"):
+        return f" {new} "
+    return "\\" + new if new.isalpha() or new in "{}" else new
+
+
+def _dollars(text: str) -> str:
+    """Paired dollars are delimiters; a single one before a number is money."""
+    bare = [m.start() for m in re.finditer(r"(?<!\\)\$", text)]
+    if len(bare) % 2 == 1:
+        return re.sub(r"(?<!\\)\$", r"\\$", text)
+    return re.sub(r"(?<!\\)\$", "", text)
+
+
+def _styles(text: str) -> str:
+    r"""Fonts go, words stay marked as `\text{...}`, function names become macros, and/or become bare words."""
+    out, i = [], 0
+    while i < len(text):
+        match = _MACRO.match(text, i) if text[i] == "\\" else None
+        if match and match[1] in FONTS:
+            brace = match.end() + (len(text[match.end() :]) - len(text[match.end() :].lstrip()))
+            close = matching_brace(text, brace) if brace < len(text) and text[brace] == "{" else None
+            if close is not None:
+                out.append(_styled(_styles(text[brace + 1 : close])))
+                i = close + 1
+                continue
+        if match:
+            out.append(match[0])
+            i = match.end()
+            continue
+        if text[i] == "\\" and i + 1 < len(text):
+            out.append(text[i : i + 2])
+            i += 2
+            continue
+        out.append(text[i])
+        i += 1
+    return "".join(out)
+
+
+def _styled(inner: str) -> str:
+    word = inner.strip()
+    if word in FUNCTIONS:
+        return f"\\{word} "
+    joined = word.strip(",; ")
+    if joined in ("and", "or"):
+        return f" {joined} "
+    if len(word) < 2 or "\\" in word or not re.search(r"[A-Za-z]{2}", word):
+        return f" {word} " if inner != word else word
+    return f"\\text{{{word}}}"
+
+
+def _arguments(text: str) -> str:
+    r"""Braces around single-token arguments: `\frac12`, `\sqrt2`, `x^10`, `x_1`, and around parentheses in `\sqrt(3)`, `x^(1/2)`."""
+    out, i = [], 0
+    while i < len(text):
+        match = _MACRO.match(text, i) if text[i] == "\\" else None
+        if match and match[1] in ("frac", "sqrt", "binom"):
+            out.append(match[0])
+            i = match.end()
+            if match[1] == "sqrt":
+                bracket = re.match(r"\s*(\[[^\[\]]*\])", text[i:])
+                if bracket:
+                    out.append(bracket[1])
+                    i += bracket.end()
+            for _ in range(1 if match[1] == "sqrt" else 2):
+                argument, i = _argument(text, i, parentheses=match[1] == "sqrt")
+                out.append(argument)
+        elif match:
+            out.append(match[0])
+            i = match.end()
+        elif text[i] in "^_":
+            out.append(text[i])
+            number = re.match(r"\s*([-+]?\d+)", text[i + 1 :])
+            if number:
+                out.append(f"{{{number[1]}}}")
+                i += 1 + number.end()
+            else:
+                argument, i = _argument(text, i + 1, parentheses=text[i] == "^")
+                out.append(argument)
+        else:
+            out.append(text[i])
+            i += 1
+    return "".join(out)
+
+
+def _argument(text: str, i: int, parentheses: bool) -> tuple[str, int]:
+    while i < len(text) and text[i].isspace():
+        i += 1
+    if i >= len(text):
+        return "", i
+    if text[i] == "{":
+        close = matching_brace(text, i)
+        return ("{" + _arguments(text[i + 1 : close]) + "}", close + 1) if close is not None else (text[i], i + 1)
+    if text[i] == "(" and parentheses:
+        close = matching_parenthesis(text, i)
+        if close is not None:
+            return "{" + _arguments(text[i + 1 : close]) + "}", close + 1
+    match = _MACRO.match(text, i)
+    if match:
+        end = match.end()
+        if match[1] in ("frac", "sqrt"):
+            inner = _arguments(text[i:])  # a macro with arguments of its own: take it whole
+            end = _macro_end(inner)
+            return "{" + inner[:end] + "}" + inner[end:], len(text)
+        return "{" + match[0] + "}", end
+    if text[i] in "}])":
+        return "", i
+    return "{" + text[i] + "}", i + 1
+
+
+def _macro_end(text: str) -> int:
+    i = _MACRO.match(text).end()
+    if i < len(text) and text[i] == "[":
+        i = text.find("]", i) + 1 or i
+    while i < len(text) and text[i] == "{":
+        close = matching_brace(text, i)
+        if close is None:
+            break
+        i = close + 1
+    return i
+
+
+def matching_parenthesis(text: str, opening: int) -> int | None:
+    """Index of the `)` that closes the `(` at `opening`."""
+    depth = 0
+    for i in range(opening, len(text)):
+        depth += (text[i] == "(") - (text[i] == ")")
+        if depth == 0:
+            return i
+    return None
+
+
+def balanced(text: str) -> bool:
+    """Whether every brace is closed."""
+    depth, i = 0, 0
+    while i < len(text):
+        if text[i] == "\\":
+            i += 1
+        elif text[i] in "{}":
+            depth += 1 if text[i] == "{" else -1
+            if depth < 0:
+                return False
+        i += 1
+    return depth == 0
+
+
+def nesting(text: str) -> tuple[int, int]:
+    """How deep brackets are nested, and how deep exponents stand on exponents (`2^{2^{2}}` is 2)."""
+    deepest = tower = 0
+    stack: list[int] = []
+    level = 0
+    for i, c in enumerate(text):
+        if c in "({[":
+            stack.append(level)
+            level += i > 0 and text[i - 1] == "^"
+        elif c in ")}]" and stack:
+            level = stack.pop()
+        elif c == "^" and text[i + 1 : i + 2] not in ("{", "("):
+            tower = max(tower, level + 1)
+        deepest, tower = max(deepest, len(stack)), max(tower, level)
+    return deepest, tower

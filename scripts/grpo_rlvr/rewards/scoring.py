@@ -1,0 +1,122 @@
+"""All rewards over one batch: in parallel, each timed, values checked, one total and one verdict a completion."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import math
+import time
+import traceback
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from grpo_rlvr.errors import GrpoRlvrError, Problem, UserError
+from grpo_rlvr.rewards.registry import BuiltReward
+
+
+@dataclass(frozen=True)
+class Scores:
+    """`values[name][i]` and `total[i]` belong to completion i (None: could not be scored); `seconds` is wall time."""
+
+    values: dict[str, list[float | None]]
+    total: list[float | None]
+    seconds: dict[str, float]
+
+
+def score_all(rewards: Sequence[BuiltReward], completions: Sequence[Any], **columns: Any) -> Scores:
+    """Scores a batch with every reward. `total` is the weighted sum; None where a required reward is None.
+
+    A reward that is None and not required is left out of the sum, as TRL does; where all are None the total is None.
+    Raises UserError("reward") naming the reward for an exception in it, a wrong length, a non-number, inf or NaN.
+    """
+    if not rewards:
+        raise UserError("reward", Problem("rewards", "there is no reward to score with"))
+    with ThreadPoolExecutor(max_workers=len(rewards)) as pool:
+        timed = list(pool.map(lambda reward: _timed(reward, completions, columns), rewards))
+    values = {reward.name: result[0] for reward, result in zip(rewards, timed, strict=True)}
+    seconds = {reward.name: result[1] for reward, result in zip(rewards, timed, strict=True)}
+    total = [_total(rewards, [values[r.name][i] for r in rewards]) for i in range(len(completions))]
+    return Scores(values, total, seconds)
+
+
+def verdicts(rewards: Sequence[BuiltReward], scores: Scores, threshold: float) -> list[bool | None]:
+    """The rewards' own pass or fail per completion: weighted mean of the required rewards (of all, if none is) >= threshold.
+
+    None where one of those rewards could not score. Weights that add up to nothing count alike.
+    """
+    judges = [r for r in rewards if r.required] or list(rewards)
+    weights = [abs(r.weight) for r in judges]
+    if not sum(weights):
+        weights = [1.0] * len(judges)
+    out: list[bool | None] = []
+    for i in range(len(scores.total)):
+        row = [scores.values[r.name][i] for r in judges]
+        if any(v is None for v in row):
+            out.append(None)
+        else:
+            # A hair of slack: 0.1 + 0.2 must not fail a threshold of 0.3.
+            out.append(sum(w * v for w, v in zip(weights, row, strict=True)) / sum(weights) >= threshold - 1e-9)
+    return out
+
+
+def _total(rewards: Sequence[BuiltReward], row: list[float | None]) -> float | None:
+    if all(v is None for v in row) or any(v is None and r.required for r, v in zip(rewards, row, strict=True)):
+        return None
+    return sum(r.weight * v for r, v in zip(rewards, row, strict=True) if v is not None)
+
+
+def _timed(reward: BuiltReward, completions: Sequence[Any], columns: Mapping[str, Any]) -> tuple[list[float | None], float]:
+    start = time.perf_counter()
+    try:
+        result = reward.function(completions=completions, **columns)
+        if inspect.isawaitable(result):
+            result = asyncio.run(_awaited(result))
+        if not isinstance(result, (Mapping, str, bytes)) and hasattr(result, "__iter__"):
+            result = list(result)
+    except GrpoRlvrError:
+        raise
+    except Exception as exc:
+        raise UserError("reward", Problem(reward.name, f"{type(exc).__name__}: {exc}", f"see {_place(exc, reward.source_files)}")) from exc
+    return checked_values(reward.name, result, len(completions)), time.perf_counter() - start
+
+
+async def _awaited(result: Any) -> Any:
+    return await result
+
+
+def checked_values(name: str, result: Any, count: int) -> list[float | None]:
+    """`result` as a list of `count` finite floats or None; UserError("reward") says what is wrong with it."""
+
+    def refuse(message: str) -> UserError:
+        return UserError("reward", Problem(name, message, "a reward returns a list with one finite number, or None, for each completion"))
+
+    if not isinstance(result, list):
+        raise refuse(f"returned a {type(result).__name__}")
+    if len(result) != count:
+        raise refuse(f"returned {len(result)} values for {count} completions")
+    values: list[float | None] = []
+    for i, value in enumerate(result):
+        if value is None:
+            values.append(None)
+            continue
+        try:
+            if isinstance(value, (str, bytes)):
+                raise TypeError
+            number = float(value)
+        except (TypeError, ValueError, OverflowError):
+            raise refuse(f"value {i} is {value!r:.80}, not a number") from None
+        if not math.isfinite(number):
+            raise refuse(f"value {i} is {number}")
+        values.append(number)
+    return values
+
+
+def _place(exc: Exception, files: tuple[Path, ...]) -> str:
+    """file:line of the innermost frame in the reward's own files, else of the innermost frame."""
+    frames = traceback.extract_tb(exc.__traceback__)
+    own = [f for f in frames if Path(f.filename).resolve() in {p.resolve() for p in files}]
+    frame = (own or frames)[-1]
+    return f"{frame.filename}:{frame.lineno}"

@@ -1,0 +1,54 @@
+"""JSON as the standard has it: no NaN, no infinities, no duplicate keys, one value and nothing after it."""
+
+from __future__ import annotations
+
+import json
+import math
+from typing import Any
+
+WHITE_SPACE = " \t\r\n"
+# Longer integers are refused by Python's own conversion and by every JSON reader that a user is likely to have.
+MAX_DIGITS = 4300
+
+
+class NotJson(ValueError):
+    """The text is not one strict JSON value."""
+
+
+def _number(text: str) -> float:
+    value = float(text)
+    if not math.isfinite(value):
+        raise NotJson(f"the number {text[:20]} overflows")
+    return value
+
+
+def _integer(text: str) -> int:
+    if len(text) > MAX_DIGITS:
+        raise NotJson(f"an integer of {len(text)} digits")
+    return int(text)
+
+
+def _constant(text: str) -> Any:
+    raise NotJson(f"{text} is not JSON")
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict:
+    out = dict(pairs)
+    if len(out) != len(pairs):
+        raise NotJson("a key stands twice")
+    return out
+
+
+_DECODER = json.JSONDecoder(parse_float=_number, parse_int=_integer, parse_constant=_constant, object_pairs_hook=_object)
+
+
+def parse_strict(text: str) -> Any:
+    """The value of `text`. Raises NotJson for everything else, too deep nesting included."""
+    try:
+        return _DECODER.decode(text.strip(WHITE_SPACE))
+    except NotJson:
+        raise
+    except RecursionError:
+        raise NotJson("nested too deeply") from None
+    except ValueError as exc:
+        raise NotJson(str(exc)) from None

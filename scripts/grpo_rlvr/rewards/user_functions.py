@@ -1,0 +1,164 @@
+"""A user's own reward function: found by its address, bound to its arguments, picklable, with the files that decide it."""
+
+from __future__ import annotations
+
+import ast
+import hashlib
+import importlib
+import importlib.util
+import inspect
+import sys
+import threading
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from grpo_rlvr.errors import Problem, UserError
+
+# What TRL hands over besides the data's columns.
+CALL_ARGUMENTS = ("prompts", "completions", "completion_ids", "trainer_state", "log_extra", "log_metric", "environments")
+_loading = threading.Lock()
+_folders: set[Path] = set()  # where user files were loaded from
+
+
+class UserReward:
+    """A user's function with `args` bound by keyword and a name of its own.
+
+    Arguments that the function does not name are kept from it, so it needs no `**kwargs` to be called by TRL. The
+    function's own return value passes through unchanged.
+    """
+
+    def __init__(self, name: str, use: str, base: Path, args: Mapping[str, Any]):
+        self.__name__ = name
+        self.use, self.base, self.args = use, Path(base), dict(args)
+        self._bind()
+
+    def _bind(self) -> None:
+        self.function, self.path = load_function(self.use, self.base)
+        parameters = inspect.signature(self.function).parameters
+        self._takes_all = any(p.kind is p.VAR_KEYWORD for p in parameters.values())
+        self._names = {n for n, p in parameters.items() if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)}
+        self.columns = tuple(
+            n for n, p in parameters.items() if n in self._names and p.default is p.empty and n not in CALL_ARGUMENTS and n not in self.args
+        )
+        problems = []
+        for key in self.args:
+            if key in CALL_ARGUMENTS:
+                problems.append(Problem(self.__name__, f"args.{key} would hide what the trainer passes", "rename the parameter"))
+            elif key not in self._names and not self._takes_all:
+                fix = f"its parameters: {', '.join(sorted(self._names))}"
+                problems.append(Problem(self.__name__, f"args.{key} is not a parameter of {self.use}", fix))
+        if "completions" not in self._names and not self._takes_all:
+            problems.append(Problem(self.__name__, f"{self.use} has no parameter named completions", "write def reward(completions, **columns)"))
+        if problems:
+            raise UserError("config", problems)
+
+    def __call__(self, completions: Any, **columns: Any) -> Any:
+        given = {"completions": completions, **columns, **self.args}
+        return self.function(**(given if self._takes_all else {k: v for k, v in given.items() if k in self._names}))
+
+    def gold_problem(self, row: dict) -> str | None:
+        """A missing column, or what the function's own `gold_problem` says, if it has one."""
+        missing = [c for c in self.columns if c not in row]
+        if missing:
+            return f"column {missing[0]!r} is missing"
+        own = getattr(self.function, "gold_problem", None)
+        return own(row) if callable(own) else None
+
+    def __getstate__(self) -> dict:
+        return {"name": self.__name__, "use": self.use, "base": self.base, "args": self.args}
+
+    def __setstate__(self, state: dict) -> None:
+        # The function is looked up again: a module loaded from a file cannot be pickled by reference.
+        self.__init__(**state)
+
+
+def load_function(use: str, base: Path) -> tuple[Callable, Path | None]:
+    """The function at `file.py:function` (relative to `base`) or `module:function`, and its file."""
+    where, _, attribute = use.rpartition(":")
+    if not where or not attribute:
+        raise UserError("config", Problem(f"rewards.use {use!r}", "this is no address of a function", "write file.py:function or module:function"))
+    if where.endswith(".py"):
+        path = (Path(base) / Path(where).expanduser()).resolve()
+        if not path.is_file():
+            raise UserError("config", Problem(f"rewards.use {use!r}", f"there is no file {path}", "the path is relative to the config's folder"))
+        module = _load_file(path, use)
+    else:
+        try:
+            module = importlib.import_module(where)
+        except Exception as exc:
+            raise UserError("config", Problem(f"rewards.use {use!r}", f"importing {where} failed: {type(exc).__name__}: {exc}")) from exc
+        path = Path(module.__file__).resolve() if getattr(module, "__file__", None) else None
+    function = getattr(module, attribute, None)
+    if not callable(function):
+        names = [n for n, v in vars(module).items() if callable(v) and not n.startswith("_") and getattr(v, "__module__", None) == module.__name__]
+        message = f"{where} has no function {attribute!r}" if function is None else f"{attribute} is a {type(function).__name__}, not a function"
+        raise UserError("config", Problem(f"rewards.use {use!r}", message, f"it has: {', '.join(names) or 'no function'}"))
+    return function, path
+
+
+def _load_file(path: Path, use: str) -> Any:
+    """The module of a file, loaded once; its folder stays on sys.path so that it can import its siblings, also later."""
+    name = f"_grpo_rlvr_user_{hashlib.sha256(str(path).encode()).hexdigest()[:12]}"
+    with _loading:
+        if name in sys.modules:
+            return sys.modules[name]
+        spec = importlib.util.spec_from_file_location(name, path)
+        module = importlib.util.module_from_spec(spec)
+        folder = str(path.parent)
+        added = folder not in sys.path
+        if added:
+            sys.path.insert(0, folder)
+        sys.modules[name] = module
+        _forget_namesakes(path.parent)
+        try:
+            spec.loader.exec_module(module)
+        except Exception as exc:
+            del sys.modules[name]
+            raise UserError("config", Problem(f"rewards.use {use!r}", f"importing {path} failed: {type(exc).__name__}: {exc}")) from exc
+        finally:
+            if added and folder in sys.path:
+                # Last place: while training, a file of the user must not shadow a library.
+                sys.path.remove(folder)
+                sys.path.append(folder)
+        return module
+
+
+def _forget_namesakes(folder: Path) -> None:
+    """Let the files of `folder` win over modules of the same name that another project's reward brought into this process."""
+    _folders.add(folder)
+    for name, module in list(sys.modules.items()):
+        file = getattr(module, "__file__", None)
+        elsewhere = file is not None and Path(file).parent in _folders - {folder}
+        if elsewhere and not name.startswith("_grpo_rlvr_user_") and (folder / f"{name}.py").is_file():
+            del sys.modules[name]
+
+
+def source_files(path: Path) -> tuple[Path, ...]:
+    """The file and the modules beside it that it imports, recursively."""
+    found: list[Path] = []
+    todo = [path.resolve()]
+    while todo:
+        file = todo.pop()
+        if file in found or not file.is_file():
+            continue
+        found.append(file)
+        try:
+            tree = ast.parse(file.read_text(encoding="utf-8"))
+        except (SyntaxError, ValueError):
+            continue
+        for node in ast.walk(tree):
+            for module in _imported(node):
+                for start in dict.fromkeys((file.parent, path.resolve().parent)):
+                    target = start.joinpath(*module.split("."))
+                    todo += [target.with_name(target.name + ".py"), target / "__init__.py"]
+    return tuple(sorted(found))
+
+
+def _imported(node: ast.AST) -> list[str]:
+    if isinstance(node, ast.Import):
+        return [alias.name for alias in node.names]
+    if isinstance(node, ast.ImportFrom):
+        stem = [node.module] if node.module else []
+        return stem + [".".join([*stem, alias.name]) for alias in node.names if alias.name != "*"]
+    return []

@@ -1,0 +1,190 @@
+"""Rewards from a config, and a batch scored by all of them."""
+
+from __future__ import annotations
+
+import math
+import pickle
+import textwrap
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+from grpo_rlvr.errors import GoldError, UserError
+from grpo_rlvr.rewards import REGISTRY, BuiltReward, build_rewards, score_all, verdicts
+from grpo_rlvr.rewards.scoring import checked_values
+
+USER = """
+    from helper import half
+
+    def shout(completions, answer, weight_of_case=1.0, **kwargs):
+        return [half() * weight_of_case * (c.isupper() + (c == a)) for c, a in zip(completions, answer)]
+
+    def needs(prompts, completions, answer, level, trainer_state=None):
+        return [float(level[0])] * len(completions)
+
+    def breaks(completions, **kwargs):
+        raise KeyError("no such key")
+
+    async def later(completions, **kwargs):
+        return [1.0 for _ in completions]
+
+    def make(scale):
+        return lambda completions, **kwargs: [scale]
+
+    NUMBER = 3
+"""
+
+
+@pytest.fixture
+def base(tmp_path: Path) -> Path:
+    (tmp_path / "mine.py").write_text(textwrap.dedent(USER))
+    (tmp_path / "helper.py").write_text("import json\nfrom deeper import thing\n\ndef half():\n    return thing\n")
+    (tmp_path / "deeper.py").write_text("thing = 0.5\n")
+    (tmp_path / "unused.py").write_text("raise RuntimeError\n")
+    return tmp_path
+
+
+def build(base: Path, *sections: dict) -> list[BuiltReward]:
+    full = [SimpleNamespace(**{"weight": 1.0, "args": {}, "required": None, "name": None, **s}) for s in sections]
+    return build_rewards(SimpleNamespace(rewards=tuple(full), base=base))
+
+
+def refused(base: Path, *sections: dict) -> str:
+    with pytest.raises(UserError) as caught:
+        build(base, *sections)
+    return str(caught.value)
+
+
+def test_builtins_take_name_weight_options_and_requirement(base):
+    sections = [{"use": "format", "weight": 0.2, "args": {"prefilled": True}}, {"use": "exact", "name": "hit"}, {"use": "math", "required": False}]
+    fmt, exact, maths = build(base, *sections)
+    assert [r.name for r in (fmt, exact, maths)] == ["format", "hit", "math"] == [r.function.__name__ for r in (fmt, exact, maths)]
+    assert (fmt.required, exact.required, maths.required) == (False, True, False)
+    assert (fmt.weight, fmt.columns, exact.columns) == (0.2, (), ("answer",))
+    assert fmt.function(completions=["r</reasoning><answer>a</answer>"]) == [1.0]
+    assert {"completions.py", "base.py", "math_algebra.py", "formats.py"} <= {p.name for p in exact.source_files}
+    assert exact.gold_problem({"answer": ""}) and exact.gold_problem({"answer": "x"}) is None
+
+
+def test_every_name_of_the_registry_builds_with_a_name_of_its_own(base):
+    built = build(base, *({"use": use} for use in REGISTRY))
+    assert [b.name for b in built] == list(REGISTRY)
+    assert all(pickle.loads(pickle.dumps(b)).name == b.name for b in built)
+
+
+def test_problems_come_all_at_once(base):
+    options, step = {"use": "math", "args": {"percnt": "x"}}, {"use": "format", "name": "step"}
+    text = refused(base, {"use": "maths"}, options, {"use": "exact"}, {"use": "exact"}, step, {"use": "gone.py:f"})
+    for part in ("rewards[0]", "did you mean 'math'", "no option 'percnt'", "did you mean 'percent'", "rewards[3]", "set name:", "'step'", "gone.py"):
+        assert part in text
+
+
+@pytest.mark.parametrize("use", ["choice", "tool_calls", "code", "length", "judge"])
+def test_planned_rewards_say_so(base, use):
+    if use not in REGISTRY:
+        assert "not in this version yet" in refused(base, {"use": use})
+
+
+def test_a_user_function_is_bound_named_pickled_and_traced_to_its_files(base):
+    (reward,) = build(base, {"use": "mine.py:shout", "args": {"weight_of_case": 0.5}, "name": "loud"})
+    assert (reward.name, reward.function.__name__, reward.columns, reward.required) == ("loud", "loud", ("answer",), True)
+    assert [p.name for p in reward.source_files] == ["deeper.py", "helper.py", "mine.py"]
+    assert reward.function(completions=["AB", "c"], answer=["AB", "d"], prompts=["p", "p"]) == [0.5, 0.0]
+    assert pickle.loads(pickle.dumps(reward)).function(completions=["AB"], answer=["AB"]) == [0.5]
+    assert "column 'answer' is missing" in reward.gold_problem({})
+
+
+def test_a_user_function_gets_only_what_it_names(base):
+    (reward,) = build(base, {"use": "mine.py:needs"})
+    assert reward.columns == ("answer", "level")
+    assert score_all([reward], ["x"], prompts=["p"], answer=["a"], level=["0.25"], other=["z"], completion_ids=[[1]]).values == {"needs": [0.25]}
+
+
+@pytest.mark.parametrize(
+    ("use", "args", "part"),
+    [
+        ("mine.py:gone", {}, "it has: "),
+        ("mine.py:NUMBER", {}, "is a int, not a function"),
+        ("mine.py:make", {}, "no parameter named completions"),
+        ("mine.py:needs", {"nonsense": 1}, "args.nonsense"),
+        ("mine.py:shout", {"completions": 1}, "would hide"),
+        ("unused.py:f", {}, "RuntimeError"),
+        ("no_such_module_here:f", {}, "ModuleNotFoundError"),
+        (":f", {}, "no address"),
+    ],
+)
+def test_bad_addresses_are_explained(base, use, args, part):
+    assert part in refused(base, {"use": use, "args": args})
+
+
+def made(name: str, function, weight: float = 1.0, required: bool = True) -> BuiltReward:
+    return BuiltReward(name, function, weight, required)
+
+
+def test_total_is_the_weighted_sum_and_none_where_a_required_reward_is_none():
+    first = made("a", lambda completions, **k: [1.0, None, 0.5, None], 2.0)
+    second = made("b", lambda completions, **k: (1, 0, None, None), 0.5, required=False)
+    scores = score_all([first, second], list("wxyz"))
+    assert scores.total == [2.5, None, 1.0, None]
+    assert scores.values == {"a": [1.0, None, 0.5, None], "b": [1.0, 0.0, None, None]}
+    assert set(scores.seconds) == {"a", "b"} and all(s >= 0 for s in scores.seconds.values())
+    assert score_all([second], list("wxyz")).total == [0.5, 0.0, None, None]
+
+
+def test_verdicts_weigh_the_required_rewards_only():
+    rewards = [
+        made("a", lambda completions, **k: [1.0, 0.0, 1.0, None], 3.0),
+        made("b", lambda completions, **k: [0.0, 1.0, 1.0, 1.0], 1.0),
+        made("c", lambda completions, **k: [0.0, 0.0, None, 1.0], 9.0, required=False),
+    ]
+    scores = score_all(rewards, list("wxyz"))
+    assert verdicts(rewards, scores, 0.5) == [True, False, True, None]
+    assert verdicts(rewards, scores, 0.76) == [False, False, True, None]
+    assert verdicts(rewards[2:], scores, 0.5) == [False, False, None, True]
+    silent = [made("a", lambda completions, **k: [0.5], 0.0)]
+    assert verdicts(silent, score_all(silent, ["x"]), 0.5) == [True]
+
+
+@pytest.mark.parametrize(
+    ("result", "part"),
+    [
+        ([1.0], "1 values for 2"),
+        (1.0, "a float"),
+        (None, "NoneType"),
+        ("10", "a str"),
+        ({"a": 1, "b": 2}, "a dict"),
+        ([1.0, math.nan], "value 1 is nan"),
+        ([-math.inf, 1.0], "value 0 is -inf"),
+        (["1", 1.0], "value 0 is '1'"),
+        ([[1.0], 1.0], "value 0 is [1.0]"),
+    ],
+)
+def test_bad_results_name_the_reward(result, part):
+    with pytest.raises(UserError) as caught:
+        score_all([made("good", lambda completions, **k: [0.0, 0.0]), made("mine", lambda completions, **k: result)], ["x", "y"])
+    assert caught.value.kind == "reward" and "mine" in str(caught.value) and part in str(caught.value)
+
+
+def test_generators_and_bools_are_values():
+    assert checked_values("r", [True, None, 2], 3) == [1.0, None, 2.0]
+    assert score_all([made("g", lambda completions, **k: (0.5 for _ in completions))], ["x", "y"]).total == [0.5, 0.5]
+
+
+def test_an_exception_names_reward_message_and_place(base):
+    (reward,) = build(base, {"use": "mine.py:breaks"})
+    with pytest.raises(UserError) as caught:
+        score_all([reward], ["x"])
+    assert caught.value.kind == "reward"
+    line = textwrap.dedent(USER).splitlines().index('    raise KeyError("no such key")') + 1
+    assert f"mine.py:{line}" in str(caught.value) and "KeyError: 'no such key'" in str(caught.value) and "breaks" in str(caught.value)
+
+
+def test_async_functions_and_no_rewards(base):
+    assert score_all(build(base, {"use": "mine.py:later"}), ["x", "y"]).total == [1.0, 1.0]
+    with pytest.raises(UserError, match="no reward"):
+        score_all([], ["x"])
+
+
+def test_a_broken_schema_passes_through_as_gold_error(base):
+    with pytest.raises(GoldError, match="row 1"):
+        score_all(build(base, {"use": "schema"}), ["1", "1"], output_schema=[{"type": "integer"}, {"type": "str"}])
