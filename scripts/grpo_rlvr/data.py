@@ -1,0 +1,266 @@
+"""Prompts and gold columns from a file or the hub, as plain rows.
+
+A row is a dict with `prompt` (text, or a list of messages) and the gold columns the rewards read. Inspection and training
+see the same values: nested columns are JSON text in both, because Arrow would fill the missing keys of a dict with nulls.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+from grpo_rlvr.config import Config, looks_like_hub_name
+from grpo_rlvr.errors import GoldError, Problem, UserError, missing_package
+
+# TRL passes these to every reward itself; a column of the same name is lost or makes the call fail.
+RESERVED_COLUMNS = ("prompts", "completions", "completion", "completion_ids", "trainer_state", "log_extra", "log_metric", "environments")
+ROW_ID = "row_id"
+SHOWN = 10  # rows named in one message; the rest is counted
+
+
+def load_rows(config: Config, split: str, limit: int | None = None) -> list[dict[str, Any]]:
+    """Read the `train` or `eval` rows of the config, renamed by `data.columns` and checked.
+
+    Args:
+        split: "train" or "eval". "eval" without `data.eval` gives an empty list.
+        limit: keep only the first rows; the checks cover the rows that are kept.
+
+    Returns:
+        Rows in file order, each with `row_id` ("train:0", ...), `prompt` and the other columns.
+
+    Raises:
+        UserError: no such file, no rows, a missing column, an empty prompt, a reserved column name; all problems at once.
+    """
+    source = config.data.train if split == "train" else config.data.eval
+    if source is None:
+        return []
+    place = f"data.{split}"
+    rows = _read(config, source, place)
+    if not rows:
+        raise UserError("data", Problem(place, f"{source} holds no rows", "each row needs at least a prompt and the columns that the rewards read"))
+    rows = _rename(rows[:limit], dict(config.data.columns), place)
+    _check_prompts(rows, place)
+    if config.data.system_prompt is not None:
+        rows = [{**row, "prompt": _with_system(row["prompt"], config.data.system_prompt)} for row in rows]
+    _plain_columns(rows)
+    return [{ROW_ID: f"{split}:{i}", **row} for i, row in enumerate(rows)]
+
+
+def check_rows(rewards: Sequence, rows: Sequence[dict], place: str = "data.train") -> None:
+    """Refuse rows whose gold a reward cannot read, naming their numbers (0-based) and the reason.
+
+    Args:
+        rewards: what `rewards.build_rewards` returned.
+
+    Raises:
+        UserError: a column that a reward needs is missing.
+        GoldError: gold that a reward cannot read.
+    """
+    columns = set().union(*(row.keys() for row in rows))
+    absent = [(r, c) for r in rewards for c in r.columns if c not in columns]
+    if absent:
+        have = ", ".join(sorted(columns - {ROW_ID, "prompt"})) or "none"
+        raise UserError(
+            "data",
+            [
+                Problem(
+                    place,
+                    f"reward '{r.name}' needs the column '{c}'; the data has: {have}",
+                    f"add it, or map it: data.columns: {{{c}: <name in the file>}}",
+                )
+                for r, c in absent
+            ],
+        )
+    problems = []
+    for reward in rewards:
+        bad: dict[str, list[int]] = {}
+        for i, row in enumerate(rows):
+            reason = reward.gold_problem(row)
+            if reason is not None:
+                bad.setdefault(reason, []).append(i)
+        problems += [
+            Problem(f"{place} {_numbers(where)}", f"reward '{reward.name}': {reason}", "mend or remove these rows") for reason, where in bad.items()
+        ]
+    if problems:
+        more = len(problems) - SHOWN
+        raise GoldError(problems[:SHOWN] + ([Problem(place, f"and {more} more kinds of unreadable gold")] if more > 0 else []))
+
+
+def to_dataset(rows: Sequence[dict]):
+    """The rows as a `datasets.Dataset`, column types as Arrow infers them."""
+    from datasets import Dataset
+
+    # TRL takes any 'image(s)' column, even one full of None, for a multimodal run.
+    return Dataset.from_list([{k: v for k, v in row.items() if k not in ("image", "images")} for row in rows])
+
+
+def _read(config: Config, source: str, place: str) -> list[dict]:
+    path = config.resolve(source)
+    if path.is_file():
+        readers = {".jsonl": _read_jsonl, ".json": _read_json, ".csv": _read_csv, ".parquet": _read_parquet}
+        reader = readers.get(path.suffix.lower())
+        if reader is None:
+            raise UserError("data", Problem(place, f"cannot read '{path.suffix}' files ({source})", "use .jsonl, .json, .csv or .parquet"))
+        try:
+            return reader(path, place)
+        except UnicodeDecodeError as exc:
+            raise UserError("data", Problem(place, f"{source} is not UTF-8 text (byte {exc.start})", "convert the file to UTF-8")) from exc
+    if path.is_dir() or not looks_like_hub_name(source):
+        what = "is a folder" if path.is_dir() else "is not there"
+        raise UserError(
+            "data",
+            Problem(
+                place, f"{source} {what} (looked for {path})", "give a .jsonl, .json, .csv or .parquet file, or a hub data set 'owner/name:split'"
+            ),
+        )
+    return _read_hub(source, "train" if place == "data.train" else "test", place)
+
+
+def _read_jsonl(path: Path, place: str) -> list[dict]:
+    rows, problems = [], []
+    with open(path, encoding="utf-8-sig") as lines:
+        for number, line in enumerate(lines, 1):
+            if not line.strip():
+                continue
+            try:
+                value = json.loads(line)
+            except (ValueError, RecursionError) as exc:
+                problems.append(Problem(f"{place} line {number}", f"not JSON ({str(exc)[:80]}): {line.strip()[:60]}", "one JSON object a line"))
+                continue
+            if isinstance(value, dict):
+                rows.append(value)
+            else:
+                problems.append(
+                    Problem(f"{place} line {number}", f"a {type(value).__name__}, not an object: {line.strip()[:60]}", "one JSON object a line")
+                )
+    if problems:
+        raise UserError("data", problems[:SHOWN] + ([Problem(place, f"and {len(problems) - SHOWN} more lines")] if len(problems) > SHOWN else []))
+    return rows
+
+
+def _read_json(path: Path, place: str) -> list[dict]:
+    try:
+        rows = json.loads(path.read_text(encoding="utf-8-sig"))
+    except (ValueError, RecursionError) as exc:
+        raise UserError("data", Problem(place, f"{path.name} is not JSON: {str(exc)[:120]}", "a list of objects, or use .jsonl")) from exc
+    if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
+        raise UserError("data", Problem(place, f"{path.name} is not a list of objects", "a list of objects, or use .jsonl"))
+    return rows
+
+
+def _read_csv(path: Path, place: str) -> list[dict]:
+    with open(path, encoding="utf-8-sig", newline="") as lines:
+        reader = csv.DictReader(lines)
+        rows = list(reader)
+    uneven = [i for i, row in enumerate(rows) if None in row or None in row.values()]
+    if uneven:
+        raise UserError("data", Problem(f"{place} {_numbers(uneven)}", "not as many fields as the header has", "quote fields that hold commas"))
+    return rows
+
+
+def _read_parquet(path: Path, place: str) -> list[dict]:
+    try:
+        import pyarrow.parquet as parquet
+    except ImportError as exc:
+        raise missing_package("pyarrow", "reading .parquet data", "pip install datasets") from exc
+    try:
+        return parquet.read_table(path).to_pylist()
+    except Exception as exc:
+        raise UserError("data", Problem(place, f"{path.name} cannot be read as Parquet: {str(exc)[:120]}")) from exc
+
+
+def _read_hub(source: str, default_split: str, place: str) -> list[dict]:
+    try:
+        from datasets import load_dataset
+    except ImportError as exc:
+        raise missing_package("datasets", f"reading {source} from the hub", "pip install datasets") from exc
+    name, _, split = source.partition(":")
+    try:
+        return list(load_dataset(name, split=split or default_split))
+    except Exception as exc:
+        fix = f"if it is a file, check the path; if it is a hub data set, check the name and split ('{name}:train') and the network"
+        raise UserError(
+            "data", Problem(place, f"'{source}' is neither a file nor a data set that could be loaded: {str(exc).splitlines()[0][:160]}", fix)
+        ) from exc
+
+
+def _rename(rows: list[dict], columns: dict[str, str], place: str) -> list[dict]:
+    present = set().union(*(row.keys() for row in rows))
+    problems = [
+        Problem(f"data.columns.{ours}", f"the data has no column '{theirs}'; it has: {', '.join(sorted(map(str, present)))}")
+        for ours, theirs in columns.items()
+        if theirs not in present
+    ]
+    back = {theirs: ours for ours, theirs in columns.items()}
+    renamed = [{back.get(k, k): v for k, v in row.items() if k in back or k not in columns} for row in rows]
+    names = set().union(*(row.keys() for row in renamed))
+    if "prompt" not in names and not problems:
+        have = ", ".join(sorted(map(str, names)))
+        problems.append(
+            Problem(place, f"no column 'prompt'; the data has: {have}", "rename it, or map it: data.columns: {prompt: <name in the file>}")
+        )
+    problems += [
+        Problem(place, f"the column name '{c}' is reserved by TRL", f"map it to another name: data.columns: {{my_{c}: {c}}}")
+        for c in (*RESERVED_COLUMNS, ROW_ID)
+        if c in names
+    ]
+    if problems:
+        raise UserError("data", problems)
+    return renamed
+
+
+def _check_prompts(rows: list[dict], place: str) -> None:
+    bad: dict[str, list[int]] = {}
+    for i, row in enumerate(rows):
+        reason = _prompt_problem(row.get("prompt"))
+        if reason:
+            bad.setdefault(reason, []).append(i)
+    if not bad and len({isinstance(row["prompt"], str) for row in rows}) > 1:
+        bad["some prompts are text and some are messages; TRL needs one format"] = [i for i, r in enumerate(rows) if isinstance(r["prompt"], str)]
+    if bad:
+        raise UserError(
+            "data",
+            [
+                Problem(f"{place} {_numbers(where)}", reason, "a prompt is text or a list of {role, content} messages")
+                for reason, where in bad.items()
+            ],
+        )
+
+
+def _prompt_problem(prompt: object) -> str | None:
+    if isinstance(prompt, str):
+        return None if prompt.strip() else "the prompt is empty"
+    if not isinstance(prompt, list):
+        return f"the prompt is {'missing' if prompt is None else 'a ' + type(prompt).__name__}"
+    if not prompt:
+        return "the prompt has no messages"
+    if not all(isinstance(m, dict) and isinstance(m.get("role"), str) and isinstance(m.get("content"), str | list) for m in prompt):
+        return "a message of the prompt lacks role or content"
+    return None
+
+
+def _with_system(prompt: str | list[dict], text: str) -> list[dict]:
+    messages = [{"role": "user", "content": prompt}] if isinstance(prompt, str) else prompt
+    return messages if messages[0]["role"] == "system" else [{"role": "system", "content": text}, *messages]
+
+
+def _plain_columns(rows: list[dict]) -> None:
+    """Bring each gold column to one type Arrow can hold: nested values become JSON text, mixed scalars become text."""
+    for name in sorted(set().union(*(row.keys() for row in rows)) - {"prompt"}):
+        values = [row.get(name) for row in rows]
+        kinds = {type(v) for v in values if v is not None}
+        nested = dict in kinds or any(isinstance(v, list) and any(isinstance(x, dict | list) for x in v) for v in values)
+        mixed = len(kinds) > 1 and not kinds <= {int, float}
+        for row, value in zip(rows, values, strict=True):
+            encode = value is not None and not isinstance(value, str) and (nested or mixed)
+            row[name] = json.dumps(value, ensure_ascii=False, default=str) if encode else value
+
+
+def _numbers(indices: Iterable[int]) -> str:
+    """'row 3' or 'rows 3, 5, 8 and 12 more'."""
+    indices = list(indices)
+    shown = ", ".join(map(str, indices[:SHOWN]))
+    return f"row{'s' if len(indices) > 1 else ''} {shown}" + (f" and {len(indices) - SHOWN} more" if len(indices) > SHOWN else "")

@@ -1,0 +1,245 @@
+"""The gate: training starts only if someone read enough samples and nothing speaks against the reward.
+
+`gate.json` is written whether it opens or not, with the fingerprint of everything the answer rests on.
+"""
+
+from __future__ import annotations
+
+import datetime
+import json
+import platform
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import grpo_rlvr
+from grpo_rlvr.cli import write_json
+from grpo_rlvr.config import Config
+from grpo_rlvr.errors import CheckFailed, Problem, UserError
+from grpo_rlvr.inspection.agreement import measure_agreement
+from grpo_rlvr.inspection.fingerprint import differences, fingerprint, same
+from grpo_rlvr.inspection.labels import load_labels
+from grpo_rlvr.inspection.probe import run_probes
+from grpo_rlvr.inspection.samples import COMPARED, load_header, load_samples
+from grpo_rlvr.inspection.sampling import planned_header
+from grpo_rlvr.inspection.scores import load_scores
+from grpo_rlvr.inspection.select import count_distinct
+from grpo_rlvr.inspection.signal import estimate_signal
+
+SCHEMA = "grpo-rlvr/gate/1"
+REVIEW = "run: inspect_rewards.py review CONFIG"
+DECIDE = "run: inspect_rewards.py run CONFIG, then review CONFIG as far as it asks, then gate CONFIG"
+
+
+def decide_gate(config: Config, *, rewards: Sequence | None = None, rows: Sequence[dict] | None = None) -> dict:
+    """Decide from samples, scores and labels, write the gate file and return what it holds.
+
+    Args:
+        rewards, rows: what `build_rewards` and `load_rows(config, "train")` return, if the caller has them.
+
+    Raises:
+        UserError: samples, scores or labels are missing, unreadable or not those of today's settings and rewards.
+    """
+    rewards, rows = _inputs(config, rewards, rows)
+    folder = config.inspection_folder
+    samples = load_samples(folder)
+    header = load_header(folder)
+    if header["sampling"].get("source") == "model":
+        planned = planned_header(config, rows)
+        if any(not same(header.get(k), planned[k]) for k in COMPARED):
+            fix = "run again: inspect_rewards.py run CONFIG (the old samples are kept beside the new ones)"
+            raise UserError("samples", Problem("samples.jsonl", f"{_what_differs(header, planned)} since the samples were drawn", fix))
+    scores = load_scores(folder, config, rewards, samples)
+    signal = signal_of(samples, scores, config.num_generations)
+    read = merge_labels(load_labels(folder), samples, scores, config.inspection.reviewers)
+    labels = {sample_id: entry["label"] for sample_id, entry in read["by_sample"].items()}
+    findings = run_probes(rewards, samples, scores, config.inspection.pass_threshold, labels)
+    by_id = {row["sample_id"]: row for row in scores}
+    agreement = measure_agreement(list(labels.values()), [by_id[i]["verdict"] for i in labels])
+    disagreements = [{"sample_id": i, "label": labels[i], **_score(by_id[i])} for i in labels if _disagrees(labels[i], by_id[i]["verdict"])]
+    reasons = _reasons(config, samples, read, agreement, disagreements, findings, signal)
+    gate = {
+        "open": not reasons,
+        "reasons": reasons,
+        "reviewer_kind": "+".join(sorted(read["kinds"])) or None,
+        "reviewers": sorted(read["reviewers"]),
+        "counts": {
+            "samples": len(samples),
+            "read": len(labels),
+            **{word: sum(label == word for label in labels.values()) for word in ("pass", "fail", "unsure")},
+            "needed": config.inspection.min_read,
+            "disagreements": len(disagreements),
+            "revised": read["revised"],
+            "not_counted": dict(read["not_counted"]),
+            "of_other_samples": read["elsewhere"],
+        },
+        "agreement": agreement,
+        "disagreements": [d["sample_id"] for d in disagreements],
+        "worst": _worst(disagreements, {s["sample_id"]: s for s in samples}),
+        "signal": signal["verdict"],
+        "signal_reason": signal["reason"],
+        "probes": [{k: f[k] for k in ("probe", "severity", "message", "mutants", "unpunished", "example")} for f in findings],
+        "fingerprint": fingerprint(config, rewards, rows),
+        "sampling": header["sampling"],
+        "at": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
+        "versions": {"grpo_rlvr": getattr(grpo_rlvr, "__version__", None), "python": platform.python_version()},
+    }
+    write_json(config.gate_path, "gate", 1, gate)
+    return {"schema": SCHEMA, **gate}
+
+
+def check_gate(config: Config, rewards: Sequence | None = None, rows: Sequence[dict] | None = None) -> dict:
+    """The gate for training: the gate file's content if it is open and about today's rewards, data and model.
+
+    Returns:
+        The gate, with `warnings`: sampling settings of the training that are not those of the inspection.
+
+    Raises:
+        CheckFailed: there is no gate, it is shut, or something it rests on has changed; names it and what to run next.
+        UserError: the gate file cannot be read.
+    """
+    rewards, rows = _inputs(config, rewards, rows)
+    gate = _load(config)
+    if gate["open"] is not True:
+        raise CheckFailed(
+            "gate", [Problem("gate", f"the gate is shut: {r}", "" if i else DECIDE) for i, r in enumerate(gate["reasons"] or ["no reason given"])]
+        )
+    changed = differences(gate["fingerprint"], fingerprint(config, rewards, rows))
+    if changed:
+        fix = "run: inspect_rewards.py run CONFIG, then gate CONFIG (labels stay good for samples that are the same)"
+        raise CheckFailed("gate", Problem("gate", f"the gate was decided on other inputs: {'; '.join(changed)}", fix))
+    kinds, count = str(gate.get("reviewer_kind") or "").split("+"), gate["counts"]["read"]
+    if not set(kinds) <= set(config.inspection.reviewers):
+        allowed = ", ".join(config.inspection.reviewers)
+        raise CheckFailed("gate", Problem("gate", f"samples were read by {', '.join(kinds)}; inspection.reviewers allows {allowed}", REVIEW))
+    if count < config.inspection.min_read:
+        raise CheckFailed("gate", Problem("gate", f"{count} samples were read; inspection.min_read is {config.inspection.min_read}", REVIEW))
+    drawn, today = gate.get("sampling") or {}, config.sampling
+    warnings = []
+    if drawn.get("source") == "model":
+        warnings = [
+            f"{k} is {today[k]!r} in training and was {drawn[k]!r} in the inspection" for k in today if k in drawn and not same(today[k], drawn[k])
+        ]
+    return {**gate, "warnings": warnings}
+
+
+def signal_of(samples: Sequence[dict], scores: Sequence[dict], num_generations: int) -> dict:
+    """`estimate_signal` on samples and their score rows."""
+    from grpo_rlvr.inspection.jsonl import canonical
+
+    return estimate_signal(
+        [s["prompt_index"] for s in samples],
+        [row["verdict"] for row in scores],
+        [row["total"] for row in scores],
+        [s["finish"] for s in samples],
+        [s["tokens"] for s in samples],
+        [canonical(s["completion"]) for s in samples],
+        num_generations,
+    )
+
+
+def merge_labels(labels: Sequence[dict], samples: Sequence[dict], scores: Sequence[dict], allowed: Sequence[str]) -> dict:
+    """One label a sample from the allowed kinds of reviewers.
+
+    Where several read the same sample, a label that contradicts the verdict wins, then pass and fail before unsure: nobody's objection
+    is outvoted.
+    """
+    verdicts = {row["sample_id"]: row["verdict"] for row in scores}
+    by_sample: dict[str, dict] = {}
+    not_counted: Counter[str] = Counter()
+    used: list[dict] = []
+    elsewhere = 0
+    for label in labels:
+        sample_id = label["sample_id"]
+        if sample_id not in verdicts:
+            elsewhere += 1
+        elif label["reviewer_kind"] not in allowed:
+            not_counted[label["reviewer_kind"]] += 1
+        else:
+            used.append(label)
+            if sample_id not in by_sample or _rank(label, verdicts[sample_id]) > _rank(by_sample[sample_id], verdicts[sample_id]):
+                by_sample[sample_id] = label
+    return {
+        "by_sample": {s["sample_id"]: by_sample[s["sample_id"]] for s in samples if s["sample_id"] in by_sample},
+        "not_counted": not_counted,
+        "elsewhere": elsewhere,
+        "kinds": {label["reviewer_kind"] for label in used},
+        "reviewers": {label["reviewer"] for label in used},
+        "revised": sum(label["revised"] for label in used),
+    }
+
+
+def _reasons(config: Config, samples: Sequence[dict], read: dict, agreement: dict, disagreements: list, findings: list, signal: dict) -> list[str]:
+    """Why the gate stays shut; empty opens it."""
+    needed, count, reasons = config.inspection.min_read, len(read["by_sample"]), []
+    if count < needed:
+        kinds = ", ".join(config.inspection.reviewers)
+        others = "".join(f"; {n} by {kind} do not count" for kind, n in sorted(read["not_counted"].items()))
+        distinct = count_distinct(samples)
+        few = "" if distinct >= needed else f"; there are only {distinct} different ones: raise inspection.prompts"
+        reasons.append(f"{count} of {needed} samples have been read by {kinds}{others}{few}")
+    if count and agreement["unsure_share"] > 0.5:
+        reasons.append(f"{agreement['unsure_share']:.0%} of the labels are 'unsure'; more than half must say pass or fail")
+    if disagreements:
+        paid = sum(d["label"] == "fail" for d in disagreements)
+        reasons.append(
+            f"reader and reward disagree on {len(disagreements)} samples ({paid} wrong ones paid, "
+            f"{len(disagreements) - paid} right ones not): mend the reward, or the label"
+        )
+    reasons += [f"probe {f['probe']}: {f['message']}" for f in findings if f["severity"] == "error"]
+    if signal["verdict"] != "go":
+        reasons.append(f"signal {signal['verdict']}: {signal['reason']}; {signal['next_step']}")
+    return reasons
+
+
+def _load(config: Config) -> dict:
+    path = config.gate_path
+    if not path.is_file():
+        raise CheckFailed("gate", Problem(str(path), "there is no gate: nobody has inspected the rewards yet", DECIDE))
+    try:
+        gate: Any = json.loads(path.read_text(encoding="utf-8"))
+        fine = gate["schema"] == SCHEMA and isinstance(gate["open"], bool) and isinstance(gate["reasons"], list)
+        fine = fine and isinstance(gate["fingerprint"], dict) and isinstance(gate["counts"]["read"], int)
+    except (ValueError, KeyError, TypeError, OSError, RecursionError) as exc:
+        raise UserError("gate", Problem(str(path), f"the gate file cannot be read: {str(exc)[:100]}", "run: inspect_rewards.py gate CONFIG")) from exc
+    if not fine:
+        raise UserError("gate", Problem(str(path), "this is not a gate file of this version", "run: inspect_rewards.py gate CONFIG"))
+    return gate
+
+
+def _inputs(config: Config, rewards: Sequence | None, rows: Sequence[dict] | None) -> tuple[Sequence, Sequence[dict]]:
+    from grpo_rlvr.data import load_rows
+    from grpo_rlvr.rewards import build_rewards
+
+    return (build_rewards(config) if rewards is None else rewards), (load_rows(config, "train") if rows is None else rows)
+
+
+def _what_differs(old: Mapping, new: Mapping) -> str:
+    said = [
+        f"{k} changed ({old['sampling'].get(k)!r} -> {new['sampling'].get(k)!r})"
+        for k in new["sampling"]
+        if not same(old["sampling"].get(k), new["sampling"].get(k))
+    ]
+    before, after = old.get("fingerprint") or {}, new["fingerprint"]
+    said += differences({"model": before.get("model")}, {"model": after["model"]})
+    return "; ".join(said) or "the prompts changed"
+
+
+def _rank(label: Mapping, verdict: bool | None) -> int:
+    return 2 if _disagrees(label["label"], verdict) else int(label["label"] != "unsure")
+
+
+def _disagrees(label: str, verdict: bool | None) -> bool:
+    return verdict is not None and label != "unsure" and (label == "pass") != verdict
+
+
+def _score(row: Mapping) -> dict:
+    return {"verdict": row["verdict"], "total": row["total"], "scores": row["scores"]}
+
+
+def _worst(disagreements: list[dict], samples: Mapping[str, dict]) -> dict | None:
+    """A wrong completion that is paid before a right one that is not; among equals the one the reward errs most on."""
+    if not disagreements:
+        return None
+    worst = min(disagreements, key=lambda d: (d["label"] != "fail", -d["total"] if d["label"] == "fail" else d["total"], d["sample_id"]))
+    return {**worst, **{k: samples[worst["sample_id"]][k] for k in ("prompt", "completion", "columns")}}

@@ -1,0 +1,129 @@
+"""Completions recorded elsewhere (by a server, an earlier run, by hand) in the place of sampled ones."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+from grpo_rlvr.errors import Problem, UserError
+from grpo_rlvr.inspection.jsonl import canonical, read_lines
+from grpo_rlvr.inspection.samples import append_samples, make_header, sample_ids, start_samples
+
+FORMAT = """FILE.jsonl, one JSON object a line:
+  "completion"    what the model wrote: text, or a list of messages (needed)
+  "prompt_index"  number of the training row it answers, from 0; or
+  "prompt"        the prompt itself, text or messages; without gold columns in the line,
+                  those of the training row with this prompt are taken
+  "finish"        "stop", "length" or "unknown" (if left out)
+  "tokens"        length of the completion in tokens, if known
+  any other key   a gold column, used instead of the training row's"""
+OWN_KEYS = {"prompt", "prompt_index", "completion", "finish", "tokens"}
+SHOWN = 20
+
+
+def import_recorded(path: Path, folder: Path, rewards: Sequence, rows: Sequence[dict]) -> list[dict]:
+    """Check a file of recorded completions, write it as `samples.jsonl` and return the samples.
+
+    Raises:
+        UserError: the file is missing, empty, or has bad lines (all of them, with their numbers); nothing is written then.
+    """
+    samples = read_recorded(path, rewards, rows)
+    header = make_header({"source": "recorded"}, {"file": hashlib.sha256(path.read_bytes()).hexdigest(), "samples": _digest(samples)}, len(samples))
+    there = start_samples(folder, header)
+    append_samples(folder, samples[len(there) :])
+    return samples
+
+
+def read_recorded(path: Path, rewards: Sequence, rows: Sequence[dict]) -> list[dict]:
+    """The samples of a file in the format of `FORMAT`, every line checked."""
+    if not path.is_file():
+        raise UserError("completions", Problem("--completions", f"there is no file {path}", "give a .jsonl file"))
+    lines = read_lines(path)
+    if not lines:
+        raise UserError("completions", Problem("--completions", f"{path} is empty", FORMAT))
+    by_prompt = {canonical(row["prompt"]): i for i, row in reversed(list(enumerate(rows)))}
+    new_prompts: dict[str, int] = {}
+    problems, samples = [], []
+    for line in lines:
+        message = line.problem or _line_problem(line.value, len(rows))
+        sample = None
+        if not message:
+            sample = _sample(_whole_characters(line.value), rows, by_prompt, new_prompts)
+            message = _column_problem(sample["columns"], rewards)
+        if message:
+            problems.append(Problem(f"{path.name} line {line.number}", message))
+        else:
+            samples.append(sample)
+    formats = {isinstance(s["completion"], str) for s in samples}
+    if len(formats) > 1:
+        problems.append(Problem(path.name, "some completions are text and some are messages", "use one format, the one training will see"))
+    if problems:
+        more = [Problem(path.name, f"and {len(problems) - SHOWN} more lines")] if len(problems) > SHOWN else []
+        raise UserError("completions", [*problems[:SHOWN], *more, Problem("", "nothing was taken over", f"the format is {FORMAT}")])
+    ids = sample_ids([(s["prompt"], s["completion"]) for s in samples])
+    return [{"sample_id": sample_id, **sample} for sample_id, sample in zip(ids, samples, strict=True)]
+
+
+def _whole_characters(row: dict) -> dict:
+    """Half a surrogate pair, which JSON can hold and no tokenizer writes, becomes the replacement character."""
+    return json.loads(json.dumps(row, ensure_ascii=False).encode("utf-16", "surrogatepass").decode("utf-16", "replace"))
+
+
+def _line_problem(row: dict, count: int) -> str:
+    said = [_completion_problem(row.get("completion"))]
+    index, finish, tokens = row.get("prompt_index"), row.get("finish", "unknown"), row.get("tokens")
+    if "prompt_index" in row:
+        if not isinstance(index, int) or isinstance(index, bool):
+            said.append(f"prompt_index is {index!r}, not a row number")
+        elif not 0 <= index < count:
+            said.append(f"prompt_index is {index}, but the training data has the rows 0 to {count - 1}")
+    elif not isinstance(row.get("prompt"), str | list) or not row["prompt"]:
+        said.append("neither a prompt nor a prompt_index" if "prompt" not in row else "the prompt is neither text nor a list of messages, or empty")
+    if finish not in ("stop", "length", "unknown"):
+        said.append(f"finish is {finish!r}, not stop, length or unknown")
+    if tokens is not None and (not isinstance(tokens, int) or isinstance(tokens, bool) or tokens < 0):
+        said.append(f"tokens is {tokens!r}, not a count")
+    return "; ".join(s for s in said if s)
+
+
+def _completion_problem(completion: object) -> str:
+    if isinstance(completion, str):
+        return ""
+    if isinstance(completion, list) and completion and all(isinstance(m, dict) and isinstance(m.get("role"), str) for m in completion):
+        return "" if any(m["role"] == "assistant" for m in completion) else "the completion has no assistant message"
+    return "no completion" if completion is None else "the completion is neither text nor a list of messages"
+
+
+def _sample(row: dict, rows: Sequence[dict], by_prompt: dict[str, int], new_prompts: dict[str, int]) -> dict:
+    own = {k: v for k, v in row.items() if k not in OWN_KEYS}
+    index = row["prompt_index"] if "prompt_index" in row else by_prompt.get(canonical(row["prompt"]))
+    if index is None:  # a prompt that the training data does not have: numbered after its rows
+        prompt, base = row["prompt"], {}
+        index = new_prompts.setdefault(canonical([prompt, own]), len(rows) + len(new_prompts))
+    else:
+        prompt, base = rows[index]["prompt"], {k: v for k, v in rows[index].items() if k != "prompt"}
+    return {
+        "prompt_index": index,
+        "prompt": row.get("prompt", prompt),
+        "completion": row["completion"],
+        "columns": {**base, **own},
+        "finish": row.get("finish", "unknown"),
+        "tokens": row.get("tokens"),
+    }
+
+
+def _column_problem(columns: dict, rewards: Sequence) -> str:
+    said = []
+    for reward in rewards:
+        absent = [c for c in reward.columns if c not in columns]
+        if absent:
+            said.append(f"reward '{reward.name}' needs the column{'s' if len(absent) > 1 else ''} {', '.join(absent)}")
+        elif reason := reward.gold_problem(columns):
+            said.append(f"reward '{reward.name}': {reason}")
+    return "; ".join(dict.fromkeys(said))
+
+
+def _digest(samples: Sequence[dict]) -> str:
+    return hashlib.sha256(canonical(list(samples)).encode()).hexdigest()

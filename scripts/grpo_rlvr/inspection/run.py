@@ -1,0 +1,86 @@
+"""One inspection from config to `signal.json`, `probes.json` and the selection to read."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from grpo_rlvr.cli import say, write_json
+from grpo_rlvr.config import Config
+from grpo_rlvr.inspection import report
+from grpo_rlvr.inspection.gate import merge_labels, signal_of
+from grpo_rlvr.inspection.jsonl import locked
+from grpo_rlvr.inspection.labels import KINDS, load_labels
+from grpo_rlvr.inspection.probe import has_error, run_probes
+from grpo_rlvr.inspection.recorded import import_recorded
+from grpo_rlvr.inspection.sampling import draw_samples
+from grpo_rlvr.inspection.scores import save_scores, score_samples, scores_header
+from grpo_rlvr.inspection.select import save_selection, select_samples
+
+
+def run_inspection(config: Config, *, completions: str | Path | None = None, model: Any = None, tokenizer: Any = None, quiet: bool = False) -> dict:
+    """Sample (or take recorded completions), score, probe, estimate the signal, select what to read.
+
+    Args:
+        completions: a file of recorded completions in the place of sampling; see `recorded.FORMAT`.
+        model, tokenizer: the config's model if the caller has loaded it.
+        quiet: no progress and no table.
+
+    Returns:
+        `go` (nothing speaks against going on), `next`, `signal`, `probes`, `mean_scores`, `seconds`, `samples`, `selected`, `folder`.
+    """
+    from grpo_rlvr.data import check_rows, load_rows
+    from grpo_rlvr.rewards import build_rewards
+
+    rewards = build_rewards(config)
+    rows = load_rows(config, "train")
+    check_rows(rewards, rows)
+    folder, inspection = config.inspection_folder, config.inspection
+    with locked(folder):
+        if completions is not None:
+            samples = import_recorded(Path(completions), folder, rewards, rows)
+        else:
+            samples = draw_samples(config, rows, model=model, tokenizer=tokenizer, quiet=quiet)
+        scores, seconds = score_samples(rewards, samples, inspection.pass_threshold)
+        save_scores(folder, scores_header(config, rewards, samples), scores)
+        labels = _labels(folder, samples, scores, inspection.reviewers)
+        signal = signal_of(samples, scores, config.num_generations)
+        probes = run_probes(rewards, samples, scores, inspection.pass_threshold, labels)
+        ids = select_samples(samples, [row["verdict"] for row in scores], inspection.read, inspection.seed, keep=labels)
+        save_selection(folder, ids, inspection.seed)
+        result = {
+            "go": signal["verdict"] == "go" and not has_error(probes),
+            "next": _next_step(signal, probes),
+            "signal": signal,
+            "probes": probes,
+            "mean_scores": {r.name: _mean([row["scores"][r.name] for row in scores]) for r in rewards},
+            "seconds": seconds,
+            "samples": len(samples),
+            "selected": len(ids),
+            "folder": str(folder),
+        }
+        write_json(folder / "signal.json", "signal", 1, {**signal, "mean_scores": result["mean_scores"]})
+        write_json(folder / "probes.json", "probes", 1, {"findings": probes})
+    if not quiet:
+        report.show_run(result, rewards)
+        if len(ids) < inspection.min_read:
+            say(f"warning: only {len(ids)} different completions, but inspection.min_read is {inspection.min_read}: raise inspection.prompts")
+    return result
+
+
+def _labels(folder: Path, samples: Sequence[dict], scores: Sequence[dict], allowed: Sequence[str]) -> Mapping[str, str]:
+    read = merge_labels(load_labels(folder), samples, scores, allowed or KINDS)
+    return {sample_id: row["label"] for sample_id, row in read["by_sample"].items()}
+
+
+def _next_step(signal: Mapping, probes: Sequence[Mapping]) -> str:
+    error = next((f for f in probes if f["severity"] == "error"), None)
+    if error:
+        return f"mend the reward (probe {error['probe']}), then run again: samples are kept and only scored anew"
+    return signal["next_step"]
+
+
+def _mean(values: Sequence[float | None]) -> float | None:
+    scored = [v for v in values if v is not None]
+    return sum(scored) / len(scored) if scored else None

@@ -1,0 +1,127 @@
+"""`samples.jsonl`: a header that says how the completions were drawn, then one completion a line.
+
+The file grows batch by batch. It is never overwritten: samples drawn under other settings are moved aside, and so is a torn tail.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from grpo_rlvr.cli import say, write_text
+from grpo_rlvr.errors import Problem, UserError
+from grpo_rlvr.inspection.jsonl import append_lines, canonical, read_lines, set_aside
+
+SCHEMA = "grpo-rlvr/samples/1"
+COMPARED = ("sampling", "fingerprint", "count")
+RUN_AGAIN = "run: inspect_rewards.py run CONFIG"
+
+
+def samples_path(folder: Path) -> Path:
+    return folder / "samples.jsonl"
+
+
+def make_header(sampling: dict, fingerprint: dict, count: int) -> dict:
+    """The first line. Files whose headers are equal hold samples of the same distribution; `count` is the size of the finished file."""
+    return {"schema": SCHEMA, "sampling": sampling, "fingerprint": fingerprint, "count": count}
+
+
+def sample_ids(prompts_and_completions: Sequence[tuple[Any, Any]]) -> list[str]:
+    """The first 16 hex digits of the hash of prompt and completion; the second and later equal ones get `-1`, `-2`, ..."""
+    seen: Counter[str] = Counter()
+    ids = []
+    for prompt, completion in prompts_and_completions:
+        digest = hashlib.sha256(canonical([prompt, completion]).encode()).hexdigest()[:16]
+        ids.append(f"{digest}-{seen[digest]}" if seen[digest] else digest)
+        seen[digest] += 1
+    return ids
+
+
+def start_samples(folder: Path, header: dict) -> list[dict]:
+    """Make `samples.jsonl` ready for the samples that `header` announces and return those it already holds.
+
+    A file with another header is moved to `samples.<hash>.jsonl`. A torn line, what follows it, and a last batch that was not
+    written whole are moved aside and will be drawn again.
+    """
+    path = samples_path(folder)
+    lines = read_lines(path)
+    if lines and (lines[0].value is None or any(canonical(lines[0].value.get(k)) != canonical(header[k]) for k in COMPARED)):
+        beside = path.with_name(f"samples.{hashlib.sha256(path.read_bytes()).hexdigest()[:8]}.jsonl")
+        if len(lines) == 1 and lines[0].value is not None:
+            path.unlink()  # only a header: that run ended before its first batch
+        else:
+            os.replace(path, beside)
+            say(f"the samples there were drawn under other settings; they are kept as {beside.name}")
+        lines = []
+    if not lines:
+        append_lines(path, [header])
+        return []
+    good = lines[: next((i for i, line in enumerate(lines) if line.value is None), len(lines))]
+    rows = _whole_batches([line.value for line in good[1:]])
+    kept = lines[: len(rows) + 1]
+    if len(kept) < len(lines):
+        beside = set_aside(path, lines[len(kept) :], "torn")
+        write_text(path, "".join(line.raw.decode() + "\n" for line in kept))
+        say(f"the last run was interrupted in the middle of a batch; its lines are kept as {beside.name} and drawn again")
+    return rows
+
+
+def append_samples(folder: Path, rows: Sequence[dict]) -> None:
+    append_lines(samples_path(folder), rows)
+
+
+def load_header(folder: Path) -> dict:
+    """The header of `samples.jsonl`; a UserError if there are no samples."""
+    lines = read_lines(samples_path(folder))
+    header = lines[0].value if lines else None
+    if header is None or header.get("schema") != SCHEMA or not header.keys() >= set(COMPARED):
+        raise UserError(
+            "samples",
+            Problem(str(samples_path(folder)), "there are no samples yet" if not lines else "the first line is no samples header", RUN_AGAIN),
+        )
+    return header
+
+
+def load_samples(folder: Path) -> list[dict]:
+    """All samples of the folder.
+
+    Raises:
+        UserError: none there, a line that cannot be read, or the run that draws them was interrupted.
+    """
+    path = samples_path(folder)
+    header = load_header(folder)
+    lines = read_lines(path)[1:]
+    bad = [line for line in lines if line.value is None or "sample_id" not in line.value]
+    if bad:
+        raise UserError(
+            "samples",
+            [Problem(f"{path} line {line.number}", line.problem or "not a sample", RUN_AGAIN + " (it repairs the file)") for line in bad[:10]],
+        )
+    if len(lines) != header["count"]:
+        raise UserError(
+            "samples",
+            Problem(
+                str(path),
+                f"{len(lines)} of {header['count']} samples are there; the run was interrupted",
+                RUN_AGAIN + " (it goes on where it stopped)",
+            ),
+        )
+    return [line.value for line in lines]
+
+
+def aligned_columns(samples: Sequence[dict]) -> dict[str, list]:
+    """The gold columns as lists aligned with the samples; a column that a sample lacks is None there."""
+    names = sorted({name for sample in samples for name in sample["columns"]})
+    return {name: [sample["columns"].get(name) for sample in samples] for name in names}
+
+
+def _whole_batches(rows: list[dict]) -> list[dict]:
+    """Leave out the last batch unless all of it is there; `batch` is [number of its first sample, size]."""
+    if not rows or "batch" not in rows[-1]:
+        return rows
+    start, size = rows[-1]["batch"]
+    return rows if len(rows) == start + size else rows[:start]

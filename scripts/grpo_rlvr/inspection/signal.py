@@ -1,0 +1,153 @@
+"""Is there something to learn: the success rate, dead groups, truncation. Pure functions over lists."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Hashable, Sequence
+
+from grpo_rlvr.inspection.intervals import effective_size, upper_bound_of_none, wilson
+
+GROUP_SIZES = (4, 8, 16, 32)
+TOO_EASY = 0.95
+UNSCORED = 0.10
+
+NEXT_STEP = {
+    "go": "read the selected samples: inspect_rewards.py review CONFIG",
+    "sft_first": "supervised fine-tuning first, on a few hundred worked examples in the wanted format; then inspect again",
+    "too_easy": "take harder prompts, or leave out those that always succeed; nothing is left to learn here",
+    "unscored": "find out why the reward returns None (unreadable gold, a verifier that dies or times out) and mend it; then inspect again",
+}
+
+
+def estimate_signal(
+    prompt_indices: Sequence[int],
+    verdicts: Sequence[bool | None],
+    totals: Sequence[float | None],
+    finishes: Sequence[str],
+    tokens: Sequence[int | None],
+    completions: Sequence[Hashable],
+    num_generations: int,
+) -> dict:
+    """What the sampled completions say about the gradient that training would get. All lists are aligned, one item a completion.
+
+    Args:
+        verdicts: the reward's own pass or fail; None = could not be scored.
+        totals: weighted sums, as training sees them.
+        finishes: "stop", "length" (cut off) or "unknown".
+        completions: anything hashable that is equal for equal completions.
+        num_generations: completions per group in training.
+
+    Returns:
+        `verdict` (go, sft_first, too_easy, unscored) with `reason` and `next_step`, `notes`, and the numbers behind them. `dead_groups` is the
+        share of groups in which all completions pass or all fail (no signal about being right), `flat_groups` the share whose
+        totals are all equal (no signal at all; TRL logs it as frac_reward_zero_std).
+    """
+    n = len(verdicts)
+    scored = [v for v in verdicts if v is not None]
+    groups = _by_prompt(prompt_indices, verdicts)
+    total_groups = _by_prompt(prompt_indices, [None if t is None else round(t, 9) for t in totals])
+    none_share = (n - len(scored)) / n if n else 0.0
+    success = _success(groups)
+    known = [f for f in finishes if f != "unknown"]
+    truncated = known.count("length") / len(known) if known else None
+    verdict, reason = _judge(n, len(scored), none_share, success)
+    dead = dead_groups(list(groups.values()), num_generations)
+    flat = dead_groups(list(total_groups.values()), num_generations)
+    return {
+        "verdict": verdict,
+        "reason": reason,
+        "next_step": NEXT_STEP[verdict],
+        "notes": _notes(verdict, dead, flat, truncated, num_generations),
+        "samples": n,
+        "scored": len(scored),
+        "prompts": len(set(prompt_indices)),
+        "num_generations": num_generations,
+        "success": success,
+        "none_share": none_share,
+        "truncated_share": truncated,
+        "duplicate_share": 1 - len(set(zip(prompt_indices, completions, strict=True))) / n if n else 0.0,
+        "mean_tokens": _mean_tokens(verdicts, tokens),
+        "dead_groups": dead,
+        "flat_groups": flat,
+        "dead_groups_by_size": {str(size): dead_groups(list(groups.values()), size) for size in GROUP_SIZES},
+        "per_prompt": [{"prompt_index": i, "scored": len(g), "passed": sum(g), "rate": sum(g) / len(g)} for i, g in groups.items()],
+    }
+
+
+def dead_groups(groups: Sequence[Sequence[Hashable]], size: int) -> dict:
+    """Expected share of groups of `size` completions of one prompt in which all outcomes are equal.
+
+    With at least `size` outcomes of a prompt: the unbiased estimate, the chance that `size` of them drawn without replacement are equal,
+    sum of C(count, size) / C(n, size). With fewer: the plug-in sum of (count / n) ** size, which leans high. `method` says which.
+    """
+    groups = [g for g in groups if g]
+    if not groups:
+        return {"size": size, "share": None, "method": "none"}
+    shares, exact = [], 0
+    for group in groups:
+        n, counts = len(group), Counter(group).values()
+        if n >= size:
+            exact += 1
+            shares.append(sum(math.comb(c, size) for c in counts) / math.comb(n, size))
+        else:
+            shares.append(sum((c / n) ** size for c in counts))
+    method = "unbiased" if exact == len(groups) else "plug-in" if exact == 0 else "mixed"
+    return {"size": size, "share": math.fsum(shares) / len(shares), "method": method}
+
+
+def _by_prompt(prompt_indices: Sequence[int], values: Sequence) -> dict[int, list]:
+    groups: dict[int, list] = {}
+    for index, value in zip(prompt_indices, values, strict=True):
+        if value is not None:
+            groups.setdefault(index, []).append(value)
+    return groups
+
+
+def _success(groups: dict[int, list[bool]]) -> dict:
+    passes, sizes = [sum(g) for g in groups.values()], [len(g) for g in groups.values()]
+    k, n = sum(passes), sum(sizes)
+    if n == 0:
+        return {"passed": 0, "scored": 0, "rate": None, "interval": [0.0, 1.0], "method": "nothing scored", "effective_samples": 0.0}
+    rate = k / n
+    if k == 0 or k == n:
+        bound = upper_bound_of_none(n)
+        interval, method = ([0.0, bound] if k == 0 else [1 - bound, 1.0]), "exact one-sided 95% bound"
+    else:
+        interval, method = list(wilson(rate, effective_size(passes, sizes))), "Wilson 95%, effective sample size from per-prompt means"
+    return {"passed": k, "scored": n, "rate": rate, "interval": interval, "method": method, "effective_samples": effective_size(passes, sizes)}
+
+
+def _judge(n: int, scored: int, none_share: float, success: dict) -> tuple[str, str]:
+    if scored == 0 or none_share > UNSCORED:
+        return "unscored", f"{n - scored} of {n} completions could not be scored ({none_share:.0%}; at most {UNSCORED:.0%} is fine)"
+    rate, (_, high) = success["rate"], success["interval"]
+    if success["passed"] == 0:
+        return (
+            "sft_first",
+            f"no success in {scored} samples: the success rate is below {high:.2%} with 95% confidence, so nearly every group would be all wrong",
+        )
+    if rate >= TOO_EASY:
+        return "too_easy", f"{success['passed']} of {scored} samples succeed ({rate:.1%}); from {TOO_EASY:.0%} on nearly every group is all right"
+    return "go", f"{success['passed']} of {scored} samples succeed ({rate:.1%})"
+
+
+def _notes(verdict: str, dead: dict, flat: dict, truncated: float | None, num_generations: int) -> list[str]:
+    notes = []
+    if verdict == "go" and dead["share"] is not None and dead["share"] > 0.8:
+        flat_share = f"; {flat['share']:.0%} have one and the same total" if flat["share"] is not None else ""
+        notes.append(
+            f"{dead['share']:.0%} of the groups of {num_generations} would be all right or all wrong{flat_share}: "
+            "most generation is wasted; raise num_generations or choose prompts with a success rate between 10% and 90%"
+        )
+    if truncated is not None and truncated > 0.2:
+        notes.append(f"{truncated:.0%} of the completions were cut off at max_completion_length: raise it, or the reward judges torsos")
+    return notes
+
+
+def _mean_tokens(verdicts: Sequence[bool | None], tokens: Sequence[int | None]) -> dict[str, float | None]:
+    means = {}
+    for name, outcome in (("pass", True), ("fail", False), ("none", None)):
+        counted = [t for v, t in zip(verdicts, tokens, strict=True) if v is outcome and t is not None]
+        means[name] = sum(counted) / len(counted) if counted else None
+    return means

@@ -1,0 +1,81 @@
+"""Look at rewards before training: run (sample, score, attack), review (a person reads), gate (may training start)."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+
+from grpo_rlvr import cli
+
+# The format of --completions, here and not imported: help must come at once.
+EPILOG = """
+run: draws completions with the training's own sampling settings, scores them, attacks the rewards, measures the signal and selects what
+     to read. Everything is kept in <run.folder>/inspection; a second run goes on where the first stopped or only scores anew.
+     Exit 0 if there is something to learn and no probe found a fault, else 1.
+review: shows the selected samples one by one, scores hidden until you have judged. Needs a terminal.
+gate: compares labels and rewards and writes gate.json, which train.py asks for. Exit 0 open, 1 shut.
+
+--completions takes recorded completions instead of sampling (no torch needed), one JSON object a line:
+  "completion"    what the model wrote: text, or a list of messages (needed)
+  "prompt_index"  number of the training row it answers, from 0; or
+  "prompt"        the prompt itself; without gold columns in the line, those of the training row with this prompt are taken
+  "finish"        "stop", "length" or "unknown" (if left out);  "tokens"  its length, if known
+  any other key   a gold column, used instead of the training row's"""
+
+
+def build_parser() -> argparse.ArgumentParser:
+    examples = [
+        "python inspect_rewards.py run config.yaml",
+        "python inspect_rewards.py run config.yaml --completions recorded.jsonl --json",
+        "python inspect_rewards.py review config.yaml --reviewer ada",
+        "python inspect_rewards.py gate config.yaml",
+    ]
+    parser = cli.parser("inspect_rewards.py", __doc__, examples)
+    parser.epilog = EPILOG.lstrip("\n") + "\n\n" + parser.epilog
+    commands = parser.add_subparsers(dest="command", required=True, metavar="{run,review,gate}")
+    run = commands.add_parser("run", help="sample, score, attack the rewards, measure the signal, select what to read")
+    run.add_argument("--completions", metavar="FILE.jsonl", help="recorded completions in the place of sampling (format: inspect_rewards.py --help)")
+    review = commands.add_parser("review", help="read the selected samples in this terminal")
+    review.add_argument("--reviewer", help="your name, kept with each label (default: the login name)")
+    gate = commands.add_parser("gate", help="decide whether training may start")
+    for command in (run, review, gate):
+        command.add_argument("config", metavar="CONFIG", help="the config file, e.g. config.yaml")
+        command.add_argument("--json", action="store_true", help="one JSON object on stdout")
+        command.epilog = cli.EXIT_CODES
+    return parser
+
+
+def run(args: argparse.Namespace) -> tuple[int, dict]:
+    from grpo_rlvr.config import load_config
+    from grpo_rlvr.inspection.run import run_inspection
+
+    result = run_inspection(load_config(args.config), completions=args.completions)
+    return (0 if result["go"] else 1), result
+
+
+def review(args: argparse.Namespace) -> tuple[int, dict]:
+    import getpass
+
+    from grpo_rlvr.config import load_config
+    from grpo_rlvr.inspection.review import review as read
+
+    return 0, read(load_config(args.config), args.reviewer or getpass.getuser())
+
+
+def gate(args: argparse.Namespace) -> tuple[int, dict]:
+    from grpo_rlvr.config import load_config
+    from grpo_rlvr.inspection import report
+    from grpo_rlvr.inspection.gate import decide_gate
+
+    result = decide_gate(load_config(args.config))
+    report.show_gate(result)
+    return (0 if result["open"] else 1), result
+
+
+def main(argv: list[str] | None = None) -> int:
+    args = build_parser().parse_args(argv)
+    return cli.run({"run": run, "review": review, "gate": gate}[args.command], args)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,105 @@
+from __future__ import annotations
+
+import shutil
+
+import pytest
+from grpo_rlvr.config import load_config
+from grpo_rlvr.data import load_rows
+from grpo_rlvr.errors import UserError
+from grpo_rlvr.inspection import model_files
+from grpo_rlvr.inspection.fingerprint import differences, fingerprint
+from grpo_rlvr.inspection.jsonl import canonical
+from grpo_rlvr.rewards import build_rewards
+
+OWN = "  - {use: exact}\n  - {use: 'steps.py:steps', weight: 0.1, required: false}"
+
+
+def take(config) -> dict:
+    return fingerprint(config, build_rewards(config), load_rows(config, "train"))
+
+
+@pytest.fixture
+def with_model(project):
+    folder = project.folder / "tiny"
+    folder.mkdir()
+    (folder / "config.json").write_text("{}")
+    (folder / "model.safetensors").write_bytes(b"weights")
+    return project
+
+
+def test_a_moved_project_keeps_its_fingerprint(with_model, tmp_path):
+    before = take(with_model.write(OWN, model="./tiny"))
+    moved = tmp_path / "elsewhere" / "project"
+    shutil.copytree(with_model.folder, moved, ignore=shutil.ignore_patterns("elsewhere"))
+    shutil.move(with_model.folder / "tiny", tmp_path / "gone")
+    assert canonical(take(load_config(moved / "config.yaml"))) == canonical(before)
+    assert str(tmp_path) not in canonical(before)
+    assert "steps.py" in before["reward_code"] and "grpo_rlvr/completions.py" in before["reward_code"]
+
+
+def test_absolute_and_relative_addresses_are_the_same_reward(project):
+    relative = take(project.write("  - {use: 'steps.py:steps'}"))
+    absolute = take(project.write(f"  - {{use: '{project.folder}/steps.py:steps'}}"))
+    assert relative == absolute
+
+
+def test_each_change_is_named_and_nothing_else(with_model):
+    old = take(with_model.write(OWN, model="./tiny"))
+    assert differences(old, take(with_model.write(OWN, model="./tiny"))) == []
+    assert differences(old, take(with_model.write(OWN.replace("0.1", "0.2"), model="./tiny"))) == ["reward settings changed"]
+    assert differences(old, take(with_model.write(OWN, model="./tiny", more=", pass_threshold: 0.9"))) == ["reward settings changed"]
+    assert differences(old, take(with_model.write(OWN, model="org/model"))) == [
+        "model changed: a local folder -> org/model", "model removed: config.json", "model removed: model.safetensors",
+    ]  # fmt: skip
+    config = with_model.write(OWN, model="./tiny")
+    (with_model.folder / "tiny" / "model.safetensors").write_bytes(b"Weights")
+    assert differences(old, take(config)) == ["model changed: model.safetensors"]
+    (with_model.folder / "tiny" / "model.safetensors").write_bytes(b"weights")
+    with_model.data(count=5)
+    assert differences(old, take(config)) == ["training data changed"]
+    with_model.data()
+    (with_model.folder / "steps.py").write_text("def steps(completions, **k):\n    return [0.0 for c in completions]\n")
+    assert differences(old, take(config)) == ["reward code changed: steps.py"]
+
+
+def test_a_helper_beside_the_reward_counts(project):
+    (project.folder / "helper.py").write_text("VALUE = 1.0\n")
+    (project.folder / "with_helper.py").write_text("from helper import VALUE\ndef r(completions, **k):\n    return [VALUE for c in completions]\n")
+    config = project.write("  - {use: 'with_helper.py:r'}")
+    old = take(config)
+    (project.folder / "helper.py").write_text("VALUE = 0.0\n")
+    assert differences(old, take(config)) == ["reward code changed: helper.py"]
+
+
+def test_versions_and_revision(project):
+    old = take(project.write())
+    assert set(old["versions"]) == {"math-verify", "sympy", "jsonschema"} and old["model"]["name_or_path"] == "org/model"
+    new = {**old, "versions": {**old["versions"], "sympy": "0.1"}, "model": {**old["model"], "revision": "abc"}}
+    assert differences(old, new) == ["model revision changed: None -> abc", f"sympy changed: {old['versions']['sympy']} -> 0.1"]
+
+
+def test_big_files_by_size_and_both_ends(with_model, monkeypatch):
+    monkeypatch.setattr(model_files, "WHOLE_FILE", 100)
+    monkeypatch.setattr(model_files, "END", 10)
+    config, path = with_model.write(model="./tiny"), with_model.folder / "tiny" / "model.safetensors"
+    digests = []
+    for content in (b"a" * 200, b"a" * 199 + b"b", b"b" + b"a" * 199, b"a" * 201):
+        path.write_bytes(content)
+        digests.append(model_files.model_part(config)["files"]["model.safetensors"]["sha256"])
+    assert len(set(digests)) == 4
+
+
+@pytest.mark.parametrize("name", ["./none", "/no/such/model", "a/b/c", "~/none-such"])
+def test_a_local_path_that_is_not_there(project, name):
+    with pytest.raises(UserError, match="there is no folder") as caught:
+        model_files.model_folder(project.write(model=name))
+    assert caught.value.exit_code == 2
+
+
+def test_folders_that_are_no_models(project):
+    (project.folder / "empty").mkdir()
+    with pytest.raises(UserError, match=r"holds no config\.json"):
+        model_files.model_folder(project.write(model="empty"))
+    (project.folder / "empty" / "adapter_config.json").write_text("{}")
+    with pytest.raises(UserError, match="merge it"):
+        model_files.model_folder(project.write(model="empty"))

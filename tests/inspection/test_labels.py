@@ -1,0 +1,53 @@
+from __future__ import annotations
+
+import json
+
+import pytest
+from grpo_rlvr.errors import UserError
+from grpo_rlvr.inspection.labels import append_label, labels_path, load_labels, repair_labels
+
+
+def test_last_word_of_a_reviewer_wins(tmp_path):
+    append_label(tmp_path, "a", "pass", "ada", "human")
+    append_label(tmp_path, "a", "fail", "ben", "human", "unit missing")
+    append_label(tmp_path, "a", "unsure", "ada", "human")
+    got = {(x["sample_id"], x["reviewer"]): (x["label"], x["revised"], x["note"]) for x in load_labels(tmp_path)}
+    assert got == {("a", "ada"): ("unsure", True, ""), ("a", "ben"): ("fail", False, "unit missing")}
+    line = json.loads(labels_path(tmp_path).read_text().splitlines()[0])
+    assert line["schema"] == "grpo-rlvr/label/1" and line["at"].endswith("+00:00")
+
+
+@pytest.mark.parametrize(("label", "kind", "named"), [("good", "human", "label is 'good'"), ("pass", "cat", "reviewer_kind is 'cat'")])
+def test_a_wrong_label_is_not_written(tmp_path, label, kind, named):
+    with pytest.raises(UserError, match=named):
+        append_label(tmp_path, "a", label, "ada", kind)
+    assert not labels_path(tmp_path).exists()
+
+
+def test_torn_line_is_named_then_moved_aside(tmp_path):
+    append_label(tmp_path, "a", "pass", "ada", "human")
+    with open(labels_path(tmp_path), "a") as out:
+        out.write('{"schema": "grpo-rlvr/label/1", "sample_id": "b", "lab')
+    with pytest.raises(UserError, match=r"labels\.jsonl line 2: not JSON.*\n.*review") as caught:
+        load_labels(tmp_path)
+    assert caught.value.kind == "labels"
+    beside = repair_labels(tmp_path)
+    assert '"sample_id": "b", "lab' in beside.read_text()
+    assert [x["sample_id"] for x in load_labels(tmp_path)] == ["a"]
+    assert repair_labels(tmp_path) is None
+
+
+def test_appending_after_a_torn_line_loses_only_that_line(tmp_path):
+    labels_path(tmp_path).write_text('{"torn')
+    append_label(tmp_path, "b", "fail", "ada", "human")
+    repair_labels(tmp_path)
+    assert [(x["sample_id"], x["label"]) for x in load_labels(tmp_path)] == [("b", "fail")]
+
+
+def test_a_line_of_another_kind_is_named(tmp_path):
+    append_label(tmp_path, "a", "pass", "ada", "human")
+    with open(labels_path(tmp_path), "a") as out:
+        out.write('{"schema": "grpo-rlvr/label/1", "sample_id": "b", "label": "maybe", "reviewer": "ada", "reviewer_kind": "human"}\n[1]\n')
+    with pytest.raises(UserError) as caught:
+        load_labels(tmp_path)
+    assert [p.where.rpartition(" ")[2] for p in caught.value.problems] == ["2", "3"]

@@ -1,0 +1,77 @@
+from __future__ import annotations
+
+import json
+
+import pytest
+from grpo_rlvr.data import load_rows
+from grpo_rlvr.errors import UserError
+from grpo_rlvr.inspection.recorded import read_recorded
+from grpo_rlvr.rewards import build_rewards
+
+
+@pytest.fixture
+def read(project):
+    config = project.write()
+    rewards, rows = build_rewards(config), load_rows(config, "train")
+
+    def read(*lines: object) -> list[dict]:
+        path = project.folder / "recorded.jsonl"
+        path.write_text("".join((line if isinstance(line, str) else json.dumps(line)) + "\n" for line in lines))
+        return read_recorded(path, rewards, rows)
+
+    return read
+
+
+def test_by_row_number_and_by_prompt(read):
+    by_index, by_prompt, own = read(
+        {"prompt_index": 2, "completion": "a", "finish": "length", "tokens": 7},
+        {"prompt": "12+5=?", "completion": "b"},
+        {"prompt": "new?", "completion": "c", "answer": "3"},
+    )
+    assert by_index["prompt"] == "12+5=?" and by_index["columns"]["answer"] == "17" and (by_index["finish"], by_index["tokens"]) == ("length", 7)
+    assert by_prompt["prompt_index"] == 2 and by_prompt["columns"]["answer"] == "17" and by_prompt["finish"] == "unknown"
+    assert own["prompt_index"] == 6 and own["columns"] == {"answer": "3"}
+
+
+def test_gold_in_the_line_wins(read):
+    assert read({"prompt_index": 0, "completion": "a", "answer": "x"})[0]["columns"]["answer"] == "x"
+
+
+def test_ids_tell_duplicates_apart_and_do_not_depend_on_gold(read):
+    first, second, third = read(*[{"prompt_index": 0, "completion": "a", "answer": str(i)} for i in range(3)])
+    assert len(first["sample_id"]) == 16
+    assert (second["sample_id"], third["sample_id"]) == (first["sample_id"] + "-1", first["sample_id"] + "-2")
+
+
+def test_all_bad_lines_are_reported_with_numbers(read):
+    with pytest.raises(UserError) as caught:
+        read(
+            {"prompt_index": 0, "completion": "fine"},
+            "{torn",
+            {"prompt_index": 99, "completion": "a"},
+            {"prompt_index": 0},
+            {"completion": "a"},
+            {"prompt": "unknown", "completion": "a"},
+            {"prompt_index": 0, "completion": [{"role": "user", "content": "?"}], "finish": "eos", "tokens": -1},
+            {"prompt_index": True, "completion": "a"},
+            {"prompt": "x", "completion": "a", "answer": None},
+        )
+    said = {p.where: p.message for p in caught.value.problems}
+    assert set(said) == {f"recorded.jsonl line {n}" for n in (2, 3, 4, 5, 6, 7, 8, 9)} | {""}
+    assert "rows 0 to 5" in said["recorded.jsonl line 3"] and said["recorded.jsonl line 4"] == "no completion"
+    assert "neither a prompt nor a prompt_index" in said["recorded.jsonl line 5"]
+    assert "needs the column answer" in said["recorded.jsonl line 6"]
+    assert said["recorded.jsonl line 7"].count(";") == 2
+    assert "missing" in said["recorded.jsonl line 9"]
+
+
+def test_text_and_chat_may_not_be_mixed(read):
+    with pytest.raises(UserError, match="some completions are text"):
+        read({"prompt_index": 0, "completion": "a"}, {"prompt_index": 0, "completion": [{"role": "assistant", "content": "a"}]})
+
+
+def test_missing_and_empty_files(read, tmp_path):
+    with pytest.raises(UserError, match="there is no file"):
+        read_recorded(tmp_path / "none.jsonl", [], [])
+    with pytest.raises(UserError, match="is empty"):
+        read("")

@@ -1,0 +1,116 @@
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+
+import pytest
+from conftest import write_rows
+from grpo_rlvr.config import load_config
+from grpo_rlvr.data import check_rows, load_rows, to_dataset
+from grpo_rlvr.errors import GoldError, UserError
+
+
+def rows_of(project, text_or_rows, name="train.jsonl", config_edit=("", "")):
+    if isinstance(text_or_rows, str):
+        (project / name).write_text(text_or_rows, encoding="utf-8")
+    else:
+        write_rows(project / name, text_or_rows)
+    path = project / "config.yaml"
+    path.write_text(path.read_text().replace("train: train.jsonl", f"train: {name}").replace(*config_edit))
+    return load_rows(load_config(path), "train")
+
+
+def test_rows_keep_file_order_and_get_ids(project):
+    rows = load_rows(load_config(project / "config.yaml"), "train")
+    assert [r["row_id"] for r in rows] == [f"train:{i}" for i in range(40)]
+    assert rows[3]["answer"] == "4"
+    assert rows[3]["prompt"] == [{"role": "user", "content": "3+1=?"}]
+
+
+def test_columns_are_renamed_and_system_prompt_is_put_first(project):
+    edit = ("data: {", "data: {columns: {prompt: question, answer: solution}, system_prompt: Be brief., ")
+    rows = rows_of(project, [{"question": "1+1?", "solution": "2", "level": 3}], config_edit=edit)
+    assert rows == [
+        {"row_id": "train:0", "prompt": [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "1+1?"}], "answer": "2", "level": 3}
+    ]
+
+
+def test_nested_and_mixed_columns_become_text_that_arrow_keeps(project):
+    rows = rows_of(project, [{"prompt": "a", "answer": 1, "schema": {"x": 1}}, {"prompt": "b", "answer": "two", "schema": {"y": [2]}}])
+    assert [r["answer"] for r in rows] == ["1", "two"]
+    assert [json.loads(r["schema"]) for r in to_dataset(rows)] == [{"x": 1}, {"y": [2]}]
+
+
+def test_image_columns_do_not_reach_trl(project):
+    rows = rows_of(project, [{"prompt": "a", "answer": "1", "image": None}])
+    assert "image" not in to_dataset(rows).column_names
+
+
+@pytest.mark.parametrize(
+    ("content", "name", "words"),
+    [
+        ("", "train.jsonl", ["holds no rows"]),
+        ('{"prompt": "a", "answer": "1"}\n{"prompt": \n[3]\n', "train.jsonl", ["line 2", "line 3", "not JSON", "a list, not an object"]),
+        ([{"question": "a", "answer": "1"}], "train.jsonl", ["no column 'prompt'", "answer, question"]),
+        (
+            [{"prompt": "a"}, {"prompt": "  "}, {"prompt": None}, {"prompt": []}],
+            "train.jsonl",
+            ["row 1", "empty", "row 2", "missing", "row 3", "no messages"],
+        ),
+        ([{"prompt": "a"}, {"prompt": [{"role": "user", "content": "b"}]}], "train.jsonl", ["row 0", "one format"]),
+        ([{"prompt": [{"content": "b"}]}], "train.jsonl", ["row 0", "lacks role"]),
+        ([{"prompt": "a", "completions": 1}], "train.jsonl", ["'completions' is reserved"]),
+        ("prompt,answer\na,1\nb\n", "train.csv", ["row 1", "fields"]),
+        ('{"prompt": "a"}', "train.json", ["list of objects"]),
+        ("x", "train.txt", ["'.txt'"]),
+        ("not parquet", "train.parquet", ["Parquet"]),
+    ],
+)
+def test_bad_data_is_one_clear_error(project, content, name, words):
+    with pytest.raises(UserError) as error:
+        rows_of(project, content, name)
+    assert error.value.kind == "data"
+    for word in words:
+        assert word in str(error.value)
+
+
+def test_bytes_that_are_no_text_are_named(project):
+    (project / "train.jsonl").write_bytes(b'{"prompt": "\xff"}\n')
+    with pytest.raises(UserError, match="not UTF-8"):
+        load_rows(load_config(project / "config.yaml"), "train")
+
+
+def test_a_file_that_is_not_there_is_named_with_the_place_looked_at(project):
+    (project / "train.jsonl").unlink()
+    with pytest.raises(UserError, match="is not there") as error:
+        load_rows(load_config(project / "config.yaml"), "train")
+    assert str(project / "train.jsonl") in str(error.value)
+
+
+def test_a_column_missing_from_the_data_is_an_error_naming_those_that_are_there(project):
+    with pytest.raises(UserError, match="no column 'solution'; it has: answer, prompt"):
+        rows_of(project, [{"prompt": "a", "answer": "1"}], config_edit=("data: {", "data: {columns: {answer: solution}, "))
+
+
+@dataclass(frozen=True)
+class Needs:
+    name: str = "needs"
+    columns: tuple[str, ...] = ("answer",)
+
+    def gold_problem(self, row):
+        return None if row["answer"].isdigit() else f"answer is no number: {row['answer']}"
+
+
+def test_unreadable_gold_is_refused_with_row_numbers():
+    rows = [{"prompt": "a", "answer": a} for a in ["1", "x", "2", "x", "y"]]
+    with pytest.raises(GoldError) as error:
+        check_rows([Needs()], rows)
+    assert [(p.where, p.message) for p in error.value.problems] == [
+        ("data.train rows 1, 3", "reward 'needs': answer is no number: x"),
+        ("data.train row 4", "reward 'needs': answer is no number: y"),
+    ]
+
+
+def test_a_reward_without_its_column_is_refused():
+    with pytest.raises(UserError, match="needs the column 'answer'; the data has: gold"):
+        check_rows([Needs()], [{"prompt": "a", "gold": "1"}])
