@@ -1,0 +1,1 @@
+"""Training: settings that work together, the trainer, its progress."""

@@ -1,0 +1,84 @@
+"""Between TRL and the rewards: one scoring of a batch for all rewards.
+
+TRL calls its reward functions one after the other and leaves a `None` out of the sum, which would move the baseline of the
+group. So the first call of a batch scores all rewards in parallel, and a completion that a required reward cannot score
+is `None` for every one of them: TRL then drops that sample.
+"""
+
+from __future__ import annotations
+
+import copy
+import threading
+from collections.abc import Sequence
+from typing import Any
+
+from grpo_rlvr.data import ROW_ID
+from grpo_rlvr.rewards import BuiltReward, Scores, score_all, verdicts
+
+
+class RewardBatch:
+    """Scores each batch once and hands the columns to TRL's separate calls.
+
+    Attributes:
+        held_out: one record a held-out completion, in the order they were scored, until `take_held_out` empties it.
+        counts: how many completions were scored, and how many were dropped because a required reward gave `None`.
+        seconds: time of each reward in the last batch.
+    """
+
+    def __init__(self, rewards: Sequence[BuiltReward], threshold: float):
+        self.rewards = list(rewards)
+        self.threshold = threshold
+        self.held_out: list[dict] = []
+        self.counts = {"scored": 0, "dropped": 0}
+        self.seconds: dict[str, float] = {}
+        self._lock = threading.Lock()
+        self._completions: object = None  # kept alive, so that its identity cannot be reused by the next batch
+        self._columns: dict[str, list[float | None]] = {}
+
+    def functions(self) -> list[AdaptedReward]:
+        """One callable a reward, in order, for `GRPOTrainer(reward_funcs=...)`."""
+        return [AdaptedReward(self, reward.name) for reward in self.rewards]
+
+    def column(self, name: str, completions: list, arguments: dict[str, Any]) -> list[float | None]:
+        """The values of reward `name` for this batch; scores the batch at the first call."""
+        with self._lock:
+            if completions is not self._completions:
+                scores = score_all(self.rewards, copy.deepcopy(completions), **arguments)
+                self._columns = drop_unscorable(self.rewards, scores)
+                self._completions = completions
+                self.seconds = scores.seconds
+                self._record(scores, completions, arguments)
+            return list(self._columns[name])
+
+    def take_held_out(self) -> list[dict]:
+        """The held-out records since the last call."""
+        records, self.held_out = self.held_out, []
+        return records
+
+    def _record(self, scores: Scores, completions: list, arguments: dict[str, Any]) -> None:
+        self.counts["scored"] += len(completions)
+        self.counts["dropped"] += sum(total is None for total in scores.total)
+        rows = arguments.get(ROW_ID) or []
+        judged = verdicts(self.rewards, scores, self.threshold)
+        for i, row in enumerate(rows):
+            if row.startswith("eval:"):
+                each = {name: values[i] for name, values in scores.values.items()}
+                self.held_out.append({ROW_ID: row, "completion": completions[i], "scores": each, "total": scores.total[i], "verdict": judged[i]})
+
+
+class AdaptedReward:
+    """What TRL calls: a named view on one column of the batch."""
+
+    def __init__(self, batch: RewardBatch, name: str):
+        self.batch = batch
+        self.__name__ = name
+
+    def __call__(self, completions: list, **arguments: Any) -> list[float | None]:
+        return self.batch.column(self.__name__, completions, arguments)
+
+
+def drop_unscorable(rewards: Sequence[BuiltReward], scores: Scores) -> dict[str, list[float | None]]:
+    """The values by reward, with `None` in all of them wherever a required reward gave `None`."""
+    required = [scores.values[r.name] for r in rewards if r.required]
+    lost = [any(column[i] is None for column in required) for i in range(len(scores.total))]
+    return {name: [None if gone else value for gone, value in zip(lost, column, strict=True)] for name, column in scores.values.items()}

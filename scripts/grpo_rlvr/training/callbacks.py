@@ -1,0 +1,117 @@
+"""What the run does between TRL's steps: writes progress, records held-out accuracy, stops cleanly on a signal."""
+
+from __future__ import annotations
+
+import signal
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+from transformers import TrainerCallback
+
+from grpo_rlvr.cli import say
+from grpo_rlvr.training.adapter import RewardBatch
+from grpo_rlvr.training.held_out import write_records
+from grpo_rlvr.training.progress import Pace, ProgressLog, memory_gb, progress_line, temperature_c
+
+
+class ProgressCallback(TrainerCallback):
+    """Writes one JSON line a logged step to the log and to stdout, and moves a bar on a terminal."""
+
+    def __init__(self, log: ProgressLog, batch: RewardBatch):
+        self.log = log
+        self.batch = batch
+        self.pace = Pace()
+        self.bar = None
+        self.written = 0
+
+    def on_train_begin(self, args, state, control, **kwargs):
+        self.written = state.global_step
+        if state.is_world_process_zero and sys.stderr.isatty():
+            from rich.console import Console
+            from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+            columns = (TextColumn("training"), BarColumn(), MofNCompleteColumn(), TextColumn("{task.description}"), TimeRemainingColumn())
+            self.bar = Progress(*columns, console=Console(stderr=True))
+            self.bar.add_task("", total=state.max_steps, completed=state.global_step)
+            self.bar.start()
+
+    def on_log(self, args, state, control, logs=None, **kwargs):
+        # The last entry of a run summarises it; only when nothing was logged for that step do its metrics stand there alone.
+        training = "reward" in (logs or {}) and state.global_step > self.written
+        if not state.is_world_process_zero or not training:
+            return
+        self.written = state.global_step
+        line = progress_line(logs, state.global_step, memory_gb(), temperature_c(), self.pace.eta_s(state.global_step, state.max_steps))
+        if self.batch.counts["dropped"]:
+            line["dropped_share"] = self.batch.counts["dropped"] / self.batch.counts["scored"]
+        line["reward_seconds"] = {name: round(s, 4) for name, s in self.batch.seconds.items()}
+        text = self.log.append(line)
+        if self.bar is not None:
+            self.bar.update(0, completed=state.global_step, description=f"reward {logs['reward'] or 0:.3f}")
+        if self.bar is None or not sys.stdout.isatty():
+            print(text, flush=True)
+
+    def on_train_end(self, args, state, control, **kwargs):
+        self.close()
+
+    def close(self) -> None:
+        """Take the bar off the terminal; also after an error, when TRL does not call `on_train_end`."""
+        if self.bar is not None:
+            self.bar.stop()
+            self.bar = None
+
+
+class HeldOutCallback(TrainerCallback):
+    """Records each evaluation's completions and accuracy; `steps` lists the evaluations of this process."""
+
+    def __init__(self, batch: RewardBatch, folder: Path, log: ProgressLog, prompts: Mapping[str, object], per_prompt: int):
+        self.batch = batch
+        self.folder = folder
+        self.log = log
+        self.prompts = prompts
+        self.per_prompt = per_prompt
+        self.steps: list[int] = []
+
+    def on_evaluate(self, args, state, control, **kwargs):
+        from accelerate.utils import gather_object
+
+        records = gather_object(self.batch.take_held_out())
+        self.steps.append(state.global_step)
+        if state.is_world_process_zero:
+            summary = write_records(self.folder, state.global_step, records, self.prompts, self.per_prompt)
+            self.log.append(summary)
+            if summary["accuracy"] is not None:
+                say(f"held-out accuracy at step {state.global_step}: {summary['accuracy']:.1%} of {summary['prompts']} prompts")
+
+
+class StopCallback(TrainerCallback):
+    """On SIGTERM or SIGINT: finishes the step, saves a checkpoint and ends the training. A second signal ends it at once."""
+
+    SIGNALS = (signal.SIGTERM, signal.SIGINT)
+
+    def __init__(self) -> None:
+        self.received: int | None = None
+        self._before: dict = {}
+
+    def __enter__(self) -> StopCallback:
+        for number in self.SIGNALS:
+            self._before[number] = signal.signal(number, self._note)
+        return self
+
+    def __exit__(self, *error) -> None:
+        for number, handler in self._before.items():
+            signal.signal(number, handler)
+
+    def _note(self, number: int, frame) -> None:
+        if self.received is not None:
+            signal.signal(number, signal.SIG_DFL)
+            signal.raise_signal(number)
+        self.received = number
+        say(f"{signal.Signals(number).name}: finishing this step, then a checkpoint (again to leave at once)")
+
+    def on_step_end(self, args, state, control, **kwargs):
+        if self.received is not None:
+            control.should_save = True
+            control.should_training_stop = True
+        return control

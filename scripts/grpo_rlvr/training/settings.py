@@ -1,0 +1,93 @@
+"""From the config to TRL's `GRPOConfig`: the user's settings as written, the run's own added, every addition named."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import importlib.util
+from collections.abc import Sequence
+from typing import Any
+
+from grpo_rlvr.config import Config
+from grpo_rlvr.errors import MissingError, Problem, UserError
+from grpo_rlvr.rewards import BuiltReward
+from grpo_rlvr.training.run_folder import RunFolder
+
+
+def grpo_settings(config: Config, rewards: Sequence[BuiltReward], run: RunFolder, held_out: bool, accelerator: bool) -> dict[str, Any]:
+    """The keyword arguments of `GRPOConfig`: `grpo:` as written, plus what the run owns and what was left open.
+
+    Args:
+        held_out: whether there are rows to evaluate on.
+        accelerator: whether this machine has a GPU that torch can use.
+    """
+    written = dict(config.grpo)
+    model_init = {"dtype": config.model.dtype, **(written.pop("model_init_kwargs", None) or {})}
+    if config.model.revision is not None:
+        model_init["revision"] = config.model.revision
+    owned = {"output_dir": str(run.checkpoints), "reward_weights": [r.weight for r in rewards], "model_init_kwargs": model_init}
+    # A file of one line a step is what pollers read; TRL's own default logs each tenth step.
+    left_open = {"logging_steps": 1, "report_to": "none", "disable_tqdm": True}
+    if not accelerator:
+        left_open |= {"use_cpu": True, "bf16": False}
+    if held_out:
+        # One completion a prompt is enough for a paired comparison over many prompts.
+        left_open |= {"num_generations_eval": 1, "per_device_eval_batch_size": written.get("per_device_train_batch_size", 8)}
+    return {**left_open, **written, **owned}
+
+
+def build_grpo_config(settings: dict[str, Any], eval_on_start: bool):
+    """The `GRPOConfig`; what TRL refuses becomes a message of ours."""
+    from trl import GRPOConfig
+
+    try:
+        return GRPOConfig(**settings, **({"eval_on_start": True} if eval_on_start else {}))
+    except (TypeError, ValueError) as exc:
+        raise UserError(
+            "config", Problem("grpo", f"TRL {importlib.metadata.version('trl')} refuses the settings: {exc}", "change the setting it names")
+        ) from exc
+
+
+def peft_config(config: Config):
+    """The `LoraConfig` of `model.lora`, or None for full tuning.
+
+    Raises:
+        MissingError: peft is not installed.
+    """
+    lora = config.model.lora
+    if lora is None:
+        return None
+    if importlib.util.find_spec("peft") is None:
+        raise MissingError("missing", Problem("model.lora", "the package peft is not installed", "run: pip install peft"))
+    from peft import LoraConfig
+
+    return LoraConfig(r=lora.r, lora_alpha=lora.alpha, lora_dropout=lora.dropout, target_modules=lora.target_modules, task_type="CAUSAL_LM")
+
+
+def check_machine(config: Config, accelerator: bool) -> list[Problem]:
+    """What this machine lacks for training as the config asks; empty if nothing."""
+    problems = []
+    if config.hardware.gpu and not accelerator:
+        problems.append(
+            Problem(
+                "hardware.gpu",
+                f"the config names '{config.hardware.gpu}', and torch sees no GPU on this machine",
+                "check the driver (nvidia-smi), or remove hardware.gpu to train on the CPU",
+            )
+        )
+    if config.grpo.get("use_vllm") and importlib.util.find_spec("vllm") is None:
+        problems.append(Problem("grpo.use_vllm", "vLLM is not installed", "run: pip install 'vllm>=0.22,<=0.31.0', or set grpo.use_vllm: false"))
+    return problems
+
+
+def check_packages() -> None:
+    """Refuse early, and with the command that helps, if a package that training needs is missing."""
+    absent = [name for name in ("torch", "transformers", "trl", "datasets", "accelerate") if importlib.util.find_spec(name) is None]
+    if absent:
+        raise MissingError(
+            "missing", Problem("training", f"not installed: {', '.join(absent)}", "run: pip install 'trl>=1.16,<1.17' torch datasets accelerate")
+        )
+
+
+def checkpoint_bytes(trainable: int, total: int, lora: bool) -> int:
+    """Size of one checkpoint: weights in float32 and two Adam moments (4 + 8 bytes a trainable parameter)."""
+    return 12 * trainable if lora else 4 * total + 8 * trainable

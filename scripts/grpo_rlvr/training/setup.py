@@ -1,0 +1,55 @@
+"""How the batches of a run are made: what follows from TRL's settings and the number of processes, before TRL sees them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from grpo_rlvr.config import Config
+
+
+@dataclass(frozen=True)
+class Setup:
+    """The config with what follows from it: how many completions a step holds and when they are generated."""
+
+    config: Config
+    train_rows: int | None
+    world: int
+
+    def __getitem__(self, name: str) -> Any:
+        return self.config.setting(name)
+
+    @property
+    def lora(self) -> bool:
+        return self.config.model.lora is not None
+
+    @property
+    def group(self) -> int:
+        return self.config.num_generations
+
+    @property
+    def step_batch(self) -> int:
+        """Completions of one forward pass over all processes."""
+        return self["per_device_train_batch_size"] * self.world
+
+    @cached_property
+    def steps_per_generation(self) -> int:
+        if self["generation_batch_size"] is not None:
+            return max(1, self["generation_batch_size"] // self.step_batch)
+        return self["steps_per_generation"] or self["gradient_accumulation_steps"]
+
+    @property
+    def generation_batch(self) -> int:
+        """Completions generated at once."""
+        return self["generation_batch_size"] or self.step_batch * self.steps_per_generation
+
+    @property
+    def cycle(self) -> int:
+        """Forward passes from one generation to the next."""
+        return self.steps_per_generation * self["num_iterations"]
+
+    @property
+    def on_policy(self) -> bool:
+        """Every batch is used for one update by the weights that wrote it: the ratio of the loss is exactly 1."""
+        return self["gradient_accumulation_steps"] % self.cycle == 0 and not self["use_vllm"]

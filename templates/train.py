@@ -1,0 +1,102 @@
+#!/usr/bin/env python3
+# /// script
+# requires-python = ">=3.11"
+# dependencies = ["accelerate>=1.12", "datasets>=4.7", "jsonschema[format-nongpl]>=4.23", "math-verify>=0.9,<0.10", "peft>=0.18", "pyyaml>=6.0",
+#   "rich>=13.7", "torch>=2.9", "transformers>=5.10,<5.18", "trl>=1.16,<1.17"]
+# ///
+"""Train with GRPO. The recipe, to be read from top to bottom; copy it into your project and change it there.
+
+config -> data -> rewards -> gate -> lint -> TRL's GRPOTrainer, unmodified -> held-out accuracy before and after.
+"""
+
+import os
+import sys
+from pathlib import Path
+
+# The library: beside this file, in $GRPO_RLVR_SKILL, in a skills folder of this project, or installed.
+HERE = Path(__file__).resolve()
+SKILLS = [d / s / "skills/grpo-rlvr-training" for d in (Path.cwd(), *HERE.parents) for s in (".agents", ".claude")]
+PLACES = [HERE.parent, *([Path(os.environ["GRPO_RLVR_SKILL"]) / "scripts"] if "GRPO_RLVR_SKILL" in os.environ else []),
+          HERE.parent.parent / "scripts", *(s / "scripts" for s in SKILLS)]  # fmt: skip
+sys.path[:0] = [str(p) for p in PLACES if (p / "grpo_rlvr" / "__init__.py").is_file()][:1]
+
+from grpo_rlvr import cli  # noqa: E402
+from grpo_rlvr.config import load_config  # noqa: E402
+from grpo_rlvr.data import check_rows, load_rows, to_dataset  # noqa: E402
+from grpo_rlvr.rewards import build_rewards  # noqa: E402
+
+
+def train(args) -> tuple[int, dict]:
+    # 1. What is asked for. Every mistake in the config and the data is reported before anything heavy is loaded.
+    config = load_config(args.config)
+    rows = load_rows(config, "train")
+    held_out = load_rows(config, "eval", limit=config.data.eval_limit)
+    rewards = build_rewards(config)
+    check_rows(rewards, rows)
+    check_rows(rewards, held_out, "data.eval") if held_out else None
+
+    # 2. Has a person read samples, and is everything they judged still the same?
+    from grpo_rlvr.training import launch
+
+    gate = launch.open_gate(config, rewards, rows, args.without_gate)
+
+    # 3. Do the settings hang together, and can this machine run them?
+    findings = launch.check(config, rows, held_out)
+    run = launch.RunFolder(config.run_folder)
+    settings = launch.grpo_settings(config, rewards, run, bool(held_out), launch.has_accelerator())
+    if args.check:
+        return launch.report_check(config, settings, findings, gate)
+
+    with launch.main_process_lock(run):
+        checkpoint = launch.start(run, config, settings, gate, resume=args.resume)
+
+        # 4. TRL's trainer. The model goes in by name, with its dtype spelled out: TRL's default is float32 whatever the checkpoint holds.
+        from trl import GRPOTrainer
+
+        batch = launch.RewardBatch(rewards, config.inspection.pass_threshold)
+        training_args = launch.build_grpo_config(settings, eval_on_start=bool(held_out) and launch.needs_first_evaluation(run))
+        progress = launch.ProgressCallback(run.progress, batch)
+        recorder = launch.HeldOutCallback(
+            batch, run.logs, run.evaluations, {r["row_id"]: r["prompt"] for r in held_out}, training_args.num_generations_eval
+        )
+        stop = launch.StopCallback()
+        with launch.readable_errors(config):
+            trainer = GRPOTrainer(
+                model=launch.model_path(config),
+                args=training_args,
+                train_dataset=to_dataset(rows),
+                eval_dataset=to_dataset(held_out) if held_out else None,
+                reward_funcs=batch.functions(),
+                peft_config=launch.peft_config(config),
+                callbacks=[progress, recorder, stop],
+            )
+            launch.quiet(trainer)
+            launch.check_disk(trainer, run)
+
+            # 5. Train. A signal saves a checkpoint and ends here with fewer steps than asked for.
+            with stop:
+                trainer.train(resume_from_checkpoint=str(checkpoint) if checkpoint else None)
+            progress.close()
+            if trainer.state.global_step < trainer.state.max_steps:
+                return launch.stopped(trainer, run, stop)
+
+            # 6. What was learned: the same held-out prompts as before the first step.
+            if held_out and trainer.state.global_step not in recorder.steps:
+                trainer.evaluate()
+            trainer.save_model(str(run.model))
+        return launch.finish(trainer, run, config, gate)
+
+
+if __name__ == "__main__":
+    parser = cli.parser("train.py", "Train with GRPO, after the inspection gate.", [
+        "train.py config.yaml --check     everything but the training",
+        "train.py config.yaml             train; one JSON line a logged step on stdout",
+        "train.py config.yaml --resume    go on from the last whole checkpoint",
+        "accelerate launch train.py config.yaml",
+    ])  # fmt: skip
+    parser.add_argument("config", help="the config.yaml of the project")
+    parser.add_argument("--check", action="store_true", help="check config, data, gate, settings and machine; do not train")
+    parser.add_argument("--resume", action="store_true", help="go on from the last whole checkpoint of the run folder")
+    parser.add_argument("--without-gate", metavar="REASON", help="train without an open gate; the reason is recorded in the run")
+    parser.add_argument("--json", action="store_true", help="one JSON object on stdout at the end; progress lines go to stderr")
+    sys.exit(cli.run(train, parser.parse_args()))

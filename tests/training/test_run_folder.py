@@ -1,0 +1,74 @@
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+import pytest
+from conftest import ROOT
+from grpo_rlvr.errors import UserError
+from grpo_rlvr.training.checkpoints import newest_complete, set_aside_incomplete
+from grpo_rlvr.training.run_folder import RunFolder
+
+
+def checkpoint(folder, step, parts=("optimizer.pt", "rng_state.pth", "trainer_state.json")):
+    path = folder / f"checkpoint-{step}"
+    path.mkdir(parents=True)
+    for part in parts:
+        (path / part).write_text(json.dumps({"global_step": step}) if part.endswith("json") else "x")
+    return path
+
+
+def test_newest_complete_passes_over_what_a_kill_left(tmp_path):
+    checkpoint(tmp_path, 9)
+    whole = checkpoint(tmp_path, 10)
+    checkpoint(tmp_path, 20, ("optimizer.pt", "rng_state.pth"))
+    checkpoint(tmp_path, 30, ("rng_state.pth", "trainer_state.json"))
+    torn = checkpoint(tmp_path, 40)
+    (torn / "trainer_state.json").write_text('{"global_')
+    (tmp_path / "checkpoint-final").mkdir()
+    assert newest_complete(tmp_path) == whole
+    assert set_aside_incomplete(tmp_path) == ["checkpoint-20", "checkpoint-30", "checkpoint-40"]
+    assert sorted(p.name for p in tmp_path.glob("incomplete-*")) == ["incomplete-20", "incomplete-30", "incomplete-40"]
+    checkpoint(tmp_path, 20, ())
+    assert set_aside_incomplete(tmp_path) == ["checkpoint-20"]
+    assert (tmp_path / "incomplete-20.2").is_dir()
+
+
+def test_a_finished_run_is_never_touched(tmp_path):
+    run = RunFolder(tmp_path)
+    run.train.mkdir()
+    run.result.write_text(json.dumps({"steps": 80}))
+    for resume in (False, True):
+        with pytest.raises(UserError, match=r"already holds a finished run \(80 steps\)"):
+            run.start(resume)
+
+
+def test_an_unfinished_run_is_continued_only_when_asked(tmp_path):
+    run = RunFolder(tmp_path)
+    for step in range(1, 8):
+        run.progress.append({"step": step})
+    five = checkpoint(run.checkpoints, 5)
+    with pytest.raises(UserError, match=r"unfinished run \(step 7\)") as error:
+        run.start(resume=False)
+    assert "--resume" in str(error.value)
+    assert run.start(resume=True) == five
+    assert run.progress.last_step() == 5
+
+
+def test_resume_with_nothing_there_starts_afresh(tmp_path):
+    run = RunFolder(tmp_path / "new")
+    assert run.start(resume=True) is None
+    assert run.logs.is_dir()
+
+
+def test_a_second_process_is_refused_while_the_first_trains(tmp_path):
+    code = (
+        "import sys; from pathlib import Path\nfrom grpo_rlvr.training.run_folder import RunFolder\nwith RunFolder(Path(sys.argv[1])).locked(): pass"
+    )
+    second = [sys.executable, "-c", code, str(tmp_path)]
+    environment = {"PYTHONPATH": str(ROOT / "scripts"), "PATH": "/usr/bin:/bin"}
+    with RunFolder(tmp_path).locked():
+        refused = subprocess.run(second, env=environment, capture_output=True, text=True)
+    assert refused.returncode == 1 and "another process" in refused.stderr
+    assert subprocess.run(second, env=environment).returncode == 0

@@ -1,0 +1,204 @@
+"""`scripts/train.py` on TRL's real trainer, with the demo's network."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from conftest import ROOT, sums, write_rows
+
+pytestmark = pytest.mark.model
+TRAIN = [sys.executable, str(ROOT / "scripts" / "train.py")]
+REASON = ["--without-gate", "a test of the training alone"]
+
+
+@pytest.fixture
+def ready(project: Path, untaught_model: Path) -> Path:
+    """The small project with its model; 200 rows, so that 40 steps of 2 prompts stay in the first epoch."""
+    shutil.copytree(untaught_model, project / "model")
+    write_rows(project / "train.jsonl", sums(200))
+    edit(project, "max_steps: 4", "max_steps: 40")
+    edit(project, "save_steps: 1", "save_steps: 7\n  logging_steps: 1\n  learning_rate: 1.0e-3")
+    # A reward that random text earns at times, so that the weights move.
+    (project / "rewards.py").write_text(
+        "def letters(completions, **columns):\n    return [sum(c.isalpha() for c in x[0]['content']) / 16 for x in completions]\n"
+    )
+    edit(project, "- {use: exact}", "- {use: 'rewards.py:letters'}")
+    return project
+
+
+def edit(project: Path, old: str, new: str) -> None:
+    path = project / "config.yaml"
+    text = path.read_text()
+    assert old in text
+    path.write_text(text.replace(old, new))
+
+
+def train(project: Path, *flags: str, **kwargs) -> subprocess.CompletedProcess:
+    return subprocess.run([*TRAIN, str(project / "config.yaml"), *flags], capture_output=True, text=True, timeout=600, **kwargs)
+
+
+def progress(project: Path) -> list[dict]:
+    return [json.loads(line) for line in (project / "run/train/logs/progress.jsonl").read_text().splitlines()]
+
+
+def start_and_wait(project: Path, lines: int) -> subprocess.Popen:
+    """Start training and return once `progress.jsonl` holds that many lines."""
+    process = subprocess.Popen([*TRAIN, str(project / "config.yaml"), *REASON], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+    path, until = project / "run/train/logs/progress.jsonl", time.monotonic() + 300
+    while not path.exists() or path.read_text().count("\n") < lines:
+        assert process.poll() is None, process.stderr.read()
+        assert time.monotonic() < until
+        time.sleep(0.02)
+    return process
+
+
+def test_a_run_ends_with_progress_result_and_model(ready):
+    done = train(ready, *REASON)
+    assert done.returncode == 0, done.stderr
+    lines = progress(ready)
+    assert [line["step"] for line in lines] == list(range(1, 41))
+    assert [json.loads(line) for line in done.stdout.splitlines()] == lines
+    for key in ("loss", "lr", "mem_gb", "temp_c", "reward", "rewards/letters/mean", "frac_reward_zero_std", "completions/mean_length",
+                "completions/clipped_ratio", "entropy", "step_time", "eta_s", "grad_norm"):  # fmt: skip
+        assert key in lines[-1], key
+    assert lines[-1]["eta_s"] == 0 and lines[-1]["mem_gb"] > 0.1
+    assert lines[-1]["reward"] > lines[0]["reward"] + 0.05
+    result = json.loads((ready / "run/train/result.json").read_text())
+    assert (result["schema"], result["finished"], result["steps"]) == ("grpo-rlvr/result/1", True, 40)
+    assert result["without_gate"] == REASON[1]
+    held_out = result["held_out"]
+    assert held_out["prompts"] == 8 and held_out["ci95"][0] <= held_out["difference"] <= held_out["ci95"][1]
+    assert [json.loads(line)["step"] for line in (ready / "run/train/logs/eval.jsonl").read_text().splitlines()] == [0, 40]
+    record = json.loads((ready / "run/train/run.json").read_text())
+    assert record["settings"]["model_init_kwargs"]["dtype"] == "float32"
+    assert (ready / "run/train/model/model.safetensors").exists()
+
+    again = train(ready, *REASON)
+    assert again.returncode == 2 and "already holds a finished run (40 steps)" in again.stderr
+    assert progress(ready) == lines
+
+
+def test_kill_and_resume_lose_and_double_nothing(ready, tmp_path_factory):
+    whole = tmp_path_factory.mktemp("whole") / "project"
+    shutil.copytree(ready, whole)
+    assert train(whole, *REASON).returncode == 0
+
+    process = start_and_wait(ready, 17)
+    process.kill()
+    process.communicate()
+    checkpoints = ready / "run/train/checkpoints"
+    # The kill may also have cut a line and a checkpoint short.
+    with open(ready / "run/train/logs/progress.jsonl", "a") as out:
+        out.write('{"step": 99, "lo')
+    shutil.copytree(checkpoints / "checkpoint-14", checkpoints / "checkpoint-38")
+    (checkpoints / "checkpoint-38" / "trainer_state.json").unlink()
+
+    refused = train(ready, *REASON)
+    assert refused.returncode == 2 and "--resume" in refused.stderr
+    done = train(ready, *REASON, "--resume")
+    assert done.returncode == 0, done.stderr
+    assert "going on from checkpoint-" in done.stderr
+    lines, expected = progress(ready), progress(whole)
+    assert [line["step"] for line in lines] == list(range(1, 41))
+    for key in ("loss", "reward", "completions/mean_length", "entropy", "lr"):
+        assert [line[key] for line in lines] == pytest.approx([line[key] for line in expected], rel=1e-4, abs=1e-6), key
+    starts = json.loads((ready / "run/train/run.json").read_text())["starts"]
+    assert [s["from_step"] for s in starts][0] == 0 and starts[1]["from_step"] >= 14
+    assert (checkpoints / "incomplete-38").is_dir()
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_saves_a_checkpoint_and_says_so(ready, number):
+    process = start_and_wait(ready, 3)
+    process.send_signal(number)
+    _, errors = process.communicate(timeout=120)
+    assert process.returncode == 128 + number, errors
+    step = progress(ready)[-1]["step"]
+    assert f"stopped by {number.name} at step {step} of 40; checkpoint-{step} is saved; go on with --resume" in errors
+    assert (ready / f"run/train/checkpoints/checkpoint-{step}/trainer_state.json").exists()
+    assert not (ready / "run/train/result.json").exists()
+
+
+def test_training_refuses_without_a_gate(ready):
+    done = train(ready)
+    assert done.returncode == 1 and "no gate" in done.stderr
+    assert not (ready / "run/train").exists()
+    empty = train(ready, "--without-gate", " ")
+    assert empty.returncode == 2 and "reason is empty" in empty.stderr
+
+
+def test_the_most_published_recipe_passes_check_unchanged(project, untaught_model):
+    shutil.copytree(untaught_model, project / "model")
+    text = (project / "config.yaml").read_text()
+    grpo = """grpo:
+  num_generations: 8
+  learning_rate: 5e-7
+  beta: 0.01
+  per_device_train_batch_size: 8
+  gradient_accumulation_steps: 4
+  seed: 3407
+"""
+    (project / "config.yaml").write_text(text[: text.index("grpo:")] + grpo + text[text.index("run:") :])
+    done = train(project, "--check", "--json", *REASON)
+    assert done.returncode == 0, done.stderr
+    result = json.loads(done.stdout)
+    assert result["settings"]["learning_rate"] == 5e-7
+    assert [f for f in result["findings"] if f["level"] == "error"] == []
+    assert not (project / "run").exists()
+
+
+def test_check_answers_in_json_also_when_it_fails(project):
+    done = train(project, "--check", "--json", *REASON)
+    assert done.returncode == 2
+    error = json.loads(done.stdout)["error"]
+    assert error["kind"] == "model" and "there is no folder" in error["message"] and error["fix"]
+
+
+def test_a_full_disk_is_refused_before_training(ready, monkeypatch):
+    # A wrapper makes the disk look full, since a test cannot fill one.
+    wrapper = ready / "full.py"
+    wrapper.write_text(
+        "import shutil, sys, runpy, collections\n"
+        "shutil.disk_usage = lambda path: collections.namedtuple('usage', 'total used free')(10**12, 10**12, 1000)\n"
+        f"sys.argv = sys.argv[1:]\nsys.path.insert(0, {str(ROOT / 'scripts')!r})\nrunpy.run_path(sys.argv[0], run_name='__main__')\n"
+    )
+    done = subprocess.run([sys.executable, str(wrapper), TRAIN[1], str(ready / "config.yaml"), *REASON], capture_output=True, text=True, timeout=300)
+    assert done.returncode == 3 and "GB free" in done.stderr
+    assert not (ready / "run/train/logs/progress.jsonl").exists()
+
+
+def test_an_unscorable_completion_is_dropped_and_counted(ready):
+    (ready / "rewards.py").write_text(
+        "def letters(completions, **columns):\n"
+        "    return [None if i % 4 == 0 else float(len(x[0]['content']) % 3 == 0) for i, x in enumerate(completions)]\n"
+    )
+    edit(ready, "max_steps: 40", "max_steps: 2")
+    assert train(ready, *REASON).returncode == 0
+    # 8 of the 8 held-out prompts are scored before the first line; a quarter of all completions is dropped.
+    assert progress(ready)[0]["dropped_share"] == pytest.approx(0.25)
+
+
+def test_a_reward_that_fails_stops_the_run_with_its_name(ready):
+    (ready / "rewards.py").write_text("def letters(completions, **columns):\n    return [float('nan')] * len(completions)\n")
+    done = train(ready, *REASON)
+    assert done.returncode == 2 and "letters" in done.stderr and "Traceback" not in done.stderr
+
+
+def test_the_template_finds_the_library_from_a_project_folder(ready):
+    folder = ready / "a project of ä"
+    folder.mkdir()
+    shutil.copy(ROOT / "templates" / "train.py", folder)
+    skill = folder / ".agents/skills/grpo-rlvr-training"
+    skill.mkdir(parents=True)
+    os.symlink(ROOT / "scripts", skill / "scripts")
+    command = [sys.executable, "-P", "train.py", str(ready / "config.yaml"), "--check", *REASON]
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr
