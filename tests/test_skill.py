@@ -1,0 +1,86 @@
+"""SKILL.md and README.md say only what is there."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from conftest import ROOT
+
+DOCUMENTS = ["SKILL.md", "README.md"]
+
+
+def read(name: str) -> str:
+    return (ROOT / name).read_text(encoding="utf-8")
+
+
+def test_the_specification_accepts_the_skill(tmp_path):
+    folder = tmp_path / "grpo-rlvr-training"
+    folder.mkdir()
+    shutil.copy(ROOT / "SKILL.md", folder)
+    validator = Path(sys.executable).with_name("agentskills")
+    done = subprocess.run([validator, "validate", folder], capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_the_skill_is_short():
+    text = read("SKILL.md")
+    assert len(text.splitlines()) < 200
+    assert len(text.encode()) < 8000
+
+
+@pytest.mark.parametrize("document", DOCUMENTS)
+def test_each_file_named_is_there(document):
+    named = re.findall(r"(?:SKILL/|`|\()((?:scripts|templates|references)/[\w./]+\w)", read(document))
+    assert named
+    assert [name for name in named if not (ROOT / name).exists()] == []
+
+
+@pytest.mark.parametrize("document", DOCUMENTS)
+def test_each_flag_and_subcommand_named_is_there(document):
+    flags: dict[str, set[str]] = {}
+    for command in re.findall(r"(?:scripts/|templates/)(\w+\.py)((?: [^`\n|#]*)?)", read(document)):
+        words = command[1].split()
+        script = command[0] + (f" {words[0]}" if words and words[0] in ("run", "review", "gate") else "")
+        flags.setdefault(script, set()).update(word for word in words if word.startswith("--"))
+    assert flags
+    for script, used in flags.items():
+        name, *sub = script.split()
+        shown = subprocess.run([sys.executable, str(ROOT / "scripts" / name), *sub, "--help"], capture_output=True, text=True)
+        assert shown.returncode == 0, shown.stderr
+        assert sorted(flag for flag in used if flag not in shown.stdout) == [], script
+
+
+@pytest.mark.parametrize("script", sorted(p.name for p in (ROOT / "scripts").glob("*.py")))
+def test_help_shows_exit_codes_and_examples_without_heavy_imports(script):
+    path = str(ROOT / "scripts" / script)
+    run = f"runpy.run_path({path!r}, run_name='__main__')"
+    code = f"import sys, runpy; sys.argv = [{script!r}, '--help']\ntry: {run}\nfinally: print('torch' in sys.modules)"
+    shown = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, env={"PYTHONPATH": str(ROOT / "scripts"), "PATH": "/usr/bin:/bin"}
+    )
+    assert "exit codes: 0 yes; 1" in shown.stdout, shown.stderr
+    assert shown.stdout.count(script) >= 3
+    assert shown.stdout.splitlines()[-1] == "False"
+
+
+def test_no_script_bears_the_name_of_a_module():
+    names = {p.stem for p in (ROOT / "scripts").glob("*.py")}
+    assert names.isdisjoint(sys.stdlib_module_names)
+
+
+def test_no_path_of_a_machine_is_in_the_project():
+    tracked = subprocess.run(["git", "ls-files", "-co", "--exclude-standard"], cwd=ROOT, capture_output=True, text=True, check=True).stdout.split()
+    pattern = re.compile(r"/(?:home|Users|root|work)/[a-z]")
+    found = [
+        f"{name}:{i}"
+        for name in tracked
+        if (ROOT / name).suffix in {".py", ".md", ".yaml", ".toml", ".json", ".txt", ""} and name != "tests/test_skill.py"
+        for i, line in enumerate((ROOT / name).read_text(encoding="utf-8").splitlines(), 1)
+        if pattern.search(line)
+    ]
+    assert found == []
