@@ -8,10 +8,11 @@ import json
 import os
 import sys
 import tempfile
+import traceback
 from collections.abc import Callable
 from pathlib import Path
 
-from grpo_rlvr.errors import EXIT_YES, GrpoRlvrError
+from grpo_rlvr.errors import EXIT_INTERNAL, EXIT_MISSING, EXIT_YES, GrpoRlvrError
 
 EXIT_CODES = "exit codes: 0 yes; 1 the check says no; 2 a mistake in what was asked; 3 something is missing on this machine"
 
@@ -49,16 +50,20 @@ def run(body: Callable[[argparse.Namespace], tuple[int, dict]], args: argparse.N
         return EXIT_YES
     except OSError as exc:
         # A full disk or a folder without write permission is the machine's or the user's affair, not a traceback's.
-        problem = {
-            "kind": "io",
-            "message": f"{exc.strerror or exc} ({exc.filename or 'no file named'})",
-            "fix": "free space or choose a folder that can be written",
-        }
-        print(
-            json.dumps({"error": problem}) if as_json else f"error (io)\n  {problem['message']}\n    -> {problem['fix']}",
-            file=stdout if as_json else sys.stderr,
-        )
-        return 3
+        problem = {"kind": "io", "message": f"{exc.strerror or exc} ({exc.filename or 'no file named'})"}
+        problem["fix"] = "free space, or choose a folder that can be written"
+        if as_json:
+            print(json.dumps({"error": problem}), file=stdout)
+        else:
+            print(f"error (io)\n  {problem['message']}\n    -> {problem['fix']}", file=sys.stderr)
+        return EXIT_MISSING
+    except Exception as exc:
+        # A fault of ours: people get the traceback, programs still get their one object.
+        traceback.print_exc()
+        if as_json:
+            fix = "report it with the traceback on stderr"
+            print(json.dumps({"error": {"kind": "internal", "message": f"{type(exc).__name__}: {exc}", "fix": fix}}), file=stdout)
+        return EXIT_INTERNAL
     if as_json:
         print(json.dumps(result), file=stdout)
     return code

@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 EXIT_YES, EXIT_NO, EXIT_MISTAKE, EXIT_MISSING = 0, 1, 2, 3
+EXIT_INTERNAL = 70  # a fault of the package itself, apart from the four answers
 
 
 @dataclass(frozen=True)

@@ -111,7 +111,18 @@ class StopCallback(TrainerCallback):
         say(f"{signal.Signals(number).name}: finishing this step, then a checkpoint (again to leave at once)")
 
     def on_step_end(self, args, state, control, **kwargs):
-        if self.received is not None:
+        # A signal reaches the processes at different moments; they must stop at the same step, or they wait for one another.
+        if _any_process(self.received is not None, args.device):
             control.should_save = True
             control.should_training_stop = True
         return control
+
+
+def _any_process(flag: bool, device) -> bool:
+    import torch
+
+    if not (torch.distributed.is_available() and torch.distributed.is_initialized()):
+        return flag
+    shared = torch.tensor(int(flag), device=device)
+    torch.distributed.all_reduce(shared, op=torch.distributed.ReduceOp.MAX)
+    return bool(shared.item())

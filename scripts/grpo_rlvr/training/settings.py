@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.metadata
 import importlib.util
+import os
 from collections.abc import Sequence
 from typing import Any
 
@@ -76,6 +77,13 @@ def check_machine(config: Config, accelerator: bool) -> list[Problem]:
         )
     if config.grpo.get("use_vllm") and importlib.util.find_spec("vllm") is None:
         problems.append(Problem("grpo.use_vllm", "vLLM is not installed", "run: pip install 'vllm>=0.22,<=0.31.0', or set grpo.use_vllm: false"))
+    if accelerator and "WORLD_SIZE" not in os.environ and not config.grpo.get("use_cpu"):
+        import torch
+
+        count = torch.accelerator.device_count()
+        if count > 1:
+            fix = f"accelerate launch --num_processes {count} train.py ..., or CUDA_VISIBLE_DEVICES=0 for one GPU"
+            problems.append(Problem("launch", f"{count} GPUs are visible and TRL trains one process a GPU", fix))
     return problems
 
 

@@ -1,0 +1,87 @@
+from __future__ import annotations
+
+import argparse
+import errno
+import json
+import os
+import pickle
+import stat
+
+import pytest
+from grpo_rlvr import cli
+from grpo_rlvr.errors import CheckFailed, GoldError, MissingError, Problem, UserError
+
+
+def answer(body, capsys, as_json):
+    code = cli.run(body, argparse.Namespace(json=as_json))
+    out = capsys.readouterr()
+    return code, out.out, out.err
+
+
+def raising(error):
+    def body(args):
+        print("a library prints to stdout")
+        raise error
+
+    return body
+
+
+@pytest.mark.parametrize(
+    ("error", "code", "kind"),
+    [
+        (CheckFailed("gate", Problem("gate", "is shut", "read samples")), 1, "gate"),
+        (UserError("config", [Problem("a", "one", "mend"), Problem("b", "two")]), 2, "config"),
+        (GoldError(Problem("row 3", "unreadable")), 2, "gold"),
+        (MissingError("missing", Problem("trl", "is not installed", "pip install trl")), 3, "missing"),
+        (OSError(errno.ENOSPC, "No space left on device", "x.json"), 3, "io"),
+        (RuntimeError("a fault"), 70, "internal"),
+    ],
+)
+def test_each_failure_has_its_exit_code_and_one_json_object(error, code, kind, capsys):
+    got, out, _ = answer(raising(error), capsys, True)
+    assert got == code
+    assert json.loads(out)["error"]["kind"] == kind
+    got, out, err = answer(raising(error), capsys, False)
+    assert got == code and out == "a library prints to stdout\n" and err
+
+
+def test_all_problems_are_shown_with_their_fixes(capsys):
+    error = UserError("config", [Problem("a", "one", "mend"), Problem("b", "two")])
+    _, _, err = answer(raising(error), capsys, False)
+    assert err == "error (config): 2 problems\n  a: one\n    -> mend\n  b: two\n"
+
+
+def test_the_result_is_the_only_thing_on_stdout(capsys):
+    def body(args):
+        print("noise")
+        return 1, {"open": False}
+
+    assert answer(body, capsys, True)[:2] == (1, '{"open": false}\n')
+
+
+def test_ctrl_c_is_no_traceback(capsys):
+    code, _, err = answer(raising(KeyboardInterrupt()), capsys, False)
+    assert code == 130 and "Traceback" not in err
+
+
+def test_errors_survive_pickling():
+    for error in (UserError("config", Problem("a", "b")), GoldError(Problem("a", "b")), MissingError("missing", Problem("a", "b"))):
+        again = pickle.loads(pickle.dumps(error))
+        assert (type(again), str(again), again.kind) == (type(error), str(error), error.kind)
+
+
+def test_a_file_is_replaced_whole_or_not_at_all(tmp_path, monkeypatch):
+    path = tmp_path / "a" / "gate.json"
+    cli.write_json(path, "gate", 1, {"text": "half a pair: \ud800"})
+    assert json.loads(path.read_text()) == {"schema": "grpo-rlvr/gate/1", "text": "half a pair: \ud800"}
+    assert stat.S_IMODE(path.stat().st_mode) == 0o644
+    before = path.read_text()
+
+    def full(*_):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(OSError):
+        cli.write_json(path, "gate", 1, {"text": "new"})
+    assert path.read_text() == before
+    assert [p.name for p in path.parent.iterdir()] == ["gate.json"]
