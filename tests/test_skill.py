@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -84,3 +86,16 @@ def test_no_path_of_a_machine_is_in_the_project():
         if pattern.search(line)
     ]
     assert found == []
+
+
+@pytest.mark.parametrize(
+    "script", [*sorted((ROOT / "scripts").glob("*.py")), ROOT / "templates" / "train.py"], ids=lambda p: f"{p.parent.name}/{p.name}"
+)
+def test_inline_dependencies_are_those_of_the_project(script):
+    project = tomllib.loads(read("pyproject.toml"))["project"]
+    block = re.search(r"^# /// script\n((?:#.*\n)+?)# ///$", script.read_text(encoding="utf-8"), re.MULTILINE)[1]
+    inline = tomllib.loads(re.sub(r"^# ?", "", block, flags=re.MULTILINE))
+    extras = project["optional-dependencies"]
+    expected = project["dependencies"] + extras["train"] + (extras["smollm2"] if script.name == "quickstart.py" else [])
+    assert inline == {"requires-python": project["requires-python"], "dependencies": sorted(expected)}
+    assert os.access(script, os.X_OK)

@@ -24,11 +24,15 @@ from grpo_rlvr.training.held_out import compare, read_records, record_path
 from grpo_rlvr.training.lint import Finding, lint
 from grpo_rlvr.training.run_folder import RunFolder
 from grpo_rlvr.training.settings import build_grpo_config, check_machine, check_packages, checkpoint_bytes, grpo_settings, peft_config
+from grpo_rlvr.trl_settings import installed_trl_version
 
 __all__ = [
     "RewardBatch", "RunFolder", "build_grpo_config", "check", "check_disk", "finish", "grpo_settings", "has_accelerator", "main_process_lock",
     "model_path", "needs_first_evaluation", "open_gate", "peft_config", "quiet", "readable_errors", "report_check", "start", "stopped",
 ]  # fmt: skip
+
+
+TESTED_TRL = "1.16"
 
 
 def __getattr__(name: str):
@@ -68,6 +72,13 @@ def check(config: Config, rows: Sequence[dict], held_out: Sequence[dict]) -> lis
     check_packages()
     model_folder(config)
     findings = lint(config, len(rows), int(os.environ.get("WORLD_SIZE", "1")))
+    installed = installed_trl_version()
+    if not (installed or "").startswith(f"{TESTED_TRL}."):
+        findings.append(
+            Finding(
+                "warning", "trl_version", f"TRL {installed} is installed; this was tested with {TESTED_TRL}", f"pip install 'trl~={TESTED_TRL}.0'"
+            )
+        )
     prompts = {json.dumps(r["prompt"], sort_keys=True) for r in rows}
     leaked = sum(json.dumps(r["prompt"], sort_keys=True) in prompts for r in held_out)
     if leaked:

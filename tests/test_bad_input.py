@@ -1,0 +1,147 @@
+"""What people get wrong, through the scripts: one clear error, the right exit code, nothing half-written."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+
+import pytest
+from conftest import ROOT, sums, write_rows
+
+REASON = ["--without-gate", "trying bad input"]
+
+
+def script(name, *arguments, **kwargs):
+    command = [sys.executable, str(ROOT / "scripts" / name), *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, text=True, timeout=300, **kwargs)
+
+
+def change(project, old, new):
+    path = project / "config.yaml"
+    assert old in path.read_text()
+    path.write_text(path.read_text().replace(old, new))
+
+
+def unreadable_gold(project):
+    rows = sums(12)
+    rows[3]["answer"] = rows[7]["answer"] = ""
+    write_rows(project / "train.jsonl", rows)
+
+
+BAD = {
+    "no config": (lambda p: (p / "config.yaml").unlink(), ["config.yaml"]),
+    "not yaml": (lambda p: (p / "config.yaml").write_text("model: [\n"), ["line"]),
+    "unknown keys": (
+        lambda p: change(p, "rewards:", "modle: x\nrewards:"),
+        ["modle", "model"],
+    ),
+    "wrong types": (lambda p: change(p, "max_steps: 4", "max_steps: many\n  learning_rate: fast"), ["max_steps", "many", "learning_rate", "fast"]),
+    "another TRL": (
+        lambda p: change(p, "max_steps: 4", "max_prompt_length: 512\n  warmup_ratio: 0.1"),
+        ["max_prompt_length", "warmup_ratio", "warmup_steps", "1.16"],
+    ),
+    "a missing column": (lambda p: write_rows(p / "train.jsonl", [{"prompt": "1+1", "gold": "2"}]), ["'answer'", "gold"]),
+    "no rows": (lambda p: (p / "train.jsonl").write_text(""), ["no rows"]),
+    "no data file": (lambda p: (p / "train.jsonl").unlink(), ["train.jsonl"]),
+    "unreadable gold": (unreadable_gold, ["rows 3, 7"]),
+    "an unknown reward": (lambda p: change(p, "use: exact", "use: exakt"), ["exakt", "exact"]),
+    "a reward file that is not there": (lambda p: change(p, "use: exact", "use: 'mine.py:f'"), ["mine.py"]),
+    "no model folder": (lambda p: None, ["there is no folder", "model"]),
+}
+
+
+@pytest.mark.parametrize("case", BAD)
+@pytest.mark.parametrize("command", [["train.py", "--check", *REASON], ["inspect_rewards.py", "run"]], ids=["train", "inspect"])
+def test_bad_input_is_refused_with_everything_named(project, case, command):
+    spoil, words = BAD[case]
+    spoil(project)
+    name, *flags = command
+    position = [flags[0], project / "config.yaml"] if name == "inspect_rewards.py" else [project / "config.yaml", *flags]
+    done = script(name, *position, "--json")
+    assert done.returncode == 2, done.stderr
+    error = json.loads(done.stdout)["error"]
+    for word in words:
+        assert word in error["message"] + error["fix"] + json.dumps(error["problems"]), error
+    assert "Traceback" not in done.stderr
+    assert not list(project.glob("run/**/*.json*"))
+
+
+@pytest.fixture
+def read(project, untaught_model):
+    """A project whose recorded completions were inspected and read: a right and a wrong one for each prompt."""
+    shutil.copytree(untaught_model, project / "model")
+    rows = [
+        {"prompt_index": i, "completion": [{"role": "assistant", "content": f"<answer>{n}</answer>"}], "finish": "stop"}
+        for i in range(40)
+        for n in (i + 1, i + 50)
+    ]
+    write_rows(project / "recorded.jsonl", rows)
+    done = script("inspect_rewards.py", "run", project / "config.yaml", "--completions", project / "recorded.jsonl")
+    assert done.returncode == 0, done.stderr
+    label(project)
+    return project
+
+
+def label(project, kind="human"):
+    from grpo_rlvr.config import load_config
+    from grpo_rlvr.inspection.labels import append_label
+    from grpo_rlvr.inspection.select import load_selection
+
+    folder = load_config(project / "config.yaml").inspection_folder
+    for sample in load_selection(folder):
+        right = sample["completion"][-1]["content"] == f"<answer>{sample['columns']['answer']}</answer>"
+        append_label(folder, sample["sample_id"], "pass" if right else "fail", "a test", kind)
+
+
+def test_the_straight_line_opens_the_gate_and_training_takes_it(read):
+    done = script("inspect_rewards.py", "gate", read / "config.yaml", "--json")
+    assert done.returncode == 0, done.stderr
+    gate = json.loads(done.stdout)
+    assert gate["open"] and gate["reviewer_kind"] == "human" and gate["counts"]["read"] == 60
+    assert script("train.py", read / "config.yaml", "--check").returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("spoil", "words"),
+    [
+        (lambda p: change(p, "use: exact", "use: exact, weight: 2.0"), "reward settings changed"),
+        (lambda p: change(p, "- {use: exact}", "- {use: exact}\n  - {use: 'mine.py:f'}"), "mine.py"),
+        (lambda p: write_rows(p / "train.jsonl", sums(41)), "training data changed"),
+        (lambda p: (p / "model/generation_config.json").write_text("{}"), "model changed: generation_config.json"),
+    ],
+    ids=["settings", "code", "data", "model"],
+)
+def test_a_gate_for_something_else_is_refused_and_says_what_changed(read, spoil, words):
+    (read / "mine.py").write_text("def f(completions):\n    return [0.0 for _ in completions]\n")
+    assert script("inspect_rewards.py", "gate", read / "config.yaml").returncode == 0
+    spoil(read)
+    done = script("train.py", read / "config.yaml", "--json")
+    assert done.returncode == 1
+    error = json.loads(done.stdout)["error"]
+    assert error["kind"] == "gate" and words in error["message"] and "inspect_rewards.py run" in error["fix"]
+    assert not (read / "run/train").exists()
+
+
+def test_a_half_written_label_is_named_with_its_line(read):
+    with open(read / "run/inspection/labels.jsonl", "a", encoding="utf-8") as out:
+        out.write('{"schema": "grpo-rlvr/label/1", "sample_')
+    done = script("inspect_rewards.py", "gate", read / "config.yaml", "--json")
+    assert done.returncode == 2
+    error = json.loads(done.stdout)["error"]
+    assert "61" in json.dumps(error["problems"]) and "review" in error["fix"]
+    assert not (read / "run/inspection/gate.json").exists()
+
+
+def test_labels_of_a_kind_that_the_config_does_not_name_open_nothing(read):
+    (read / "run/inspection/labels.jsonl").unlink()
+    label(read, kind="agent")
+    done = script("inspect_rewards.py", "gate", read / "config.yaml")
+    assert done.returncode == 1
+    assert "60 by agent do not count" in done.stderr
+
+
+def test_review_needs_a_person_at_a_terminal(read):
+    done = script("inspect_rewards.py", "review", read / "config.yaml", stdin=subprocess.DEVNULL)
+    assert done.returncode == 2 and "a person must read" in done.stderr
