@@ -70,12 +70,21 @@ def run(args: argparse.Namespace) -> tuple[int, dict]:
 
 
 def review(args: argparse.Namespace) -> tuple[int, dict]:
-    import getpass
-
     from grpo_rlvr.config import load_config
     from grpo_rlvr.inspection.review import review as read
 
-    return 0, read(load_config(args.config), args.reviewer or getpass.getuser())
+    return 0, read(load_config(args.config), args.reviewer or _login_name())
+
+
+def _login_name() -> str:
+    import getpass
+
+    from grpo_rlvr.errors import Problem, UserError
+
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):
+        raise UserError("review", Problem("--reviewer", "this user has no login name", "say who reads: --reviewer NAME")) from None
 
 
 def gate(args: argparse.Namespace) -> tuple[int, dict]:

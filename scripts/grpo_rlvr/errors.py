@@ -9,17 +9,26 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from grpo_rlvr.visible import fold, visible
+
 EXIT_YES, EXIT_NO, EXIT_MISTAKE, EXIT_MISSING = 0, 1, 2, 3
 EXIT_INTERNAL = 70  # a fault of the package itself, apart from the four answers
 
 
 @dataclass(frozen=True)
 class Problem:
-    """One thing that is wrong: `where` it stands, what it is (with the value that was got), what to do next."""
+    """One thing that is wrong: `where` it stands, what it is (with the value that was got), what to do next.
+
+    A message may quote what a model or a file wrote, so it is made fit for a terminal here: escapes spelled out, long text folded.
+    """
 
     where: str
     message: str
     fix: str = ""
+
+    def __post_init__(self) -> None:
+        for name in ("where", "message", "fix"):
+            object.__setattr__(self, name, visible(fold(str(getattr(self, name)), 1500, 20)))
 
     def __str__(self) -> str:
         text = f"{self.where}: {self.message}" if self.where else self.message

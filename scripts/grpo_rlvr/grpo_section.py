@@ -42,7 +42,7 @@ ELSEWHERE: dict[str, str] = {
     "tokenizer": "delete the line: the tokenizer of model.name_or_path is used",
     "processing_class": "delete the line: the tokenizer of model.name_or_path is used",
     "resume_from_checkpoint": "delete the line: train.py finds the newest whole checkpoint of the run's folder itself",
-    "parallelism_config": "it cannot be written in YAML: configure accelerate, see references/scaling.md",
+    "parallelism_config": "it cannot be written in YAML: configure accelerate (accelerate config)",
 }
 
 _MODEL_KWARGS = {"dtype": "model.dtype", "torch_dtype": "model.dtype", "revision": "model.revision"}

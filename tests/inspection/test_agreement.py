@@ -16,12 +16,13 @@ def test_table_agreement_and_kappa_by_hand():
     assert (got["compared"], got["disagreements"], got["agreement"]) == (50, 15, 0.7)
     assert got["kappa"] == pytest.approx(0.4)  # Cohen's textbook example: (0.7 - 0.5) / 0.5
     assert got["none_share"] == pytest.approx(2 / 53) and got["unsure_share"] == pytest.approx(2 / 53)
-    assert got["upper_bound"] is None
+    assert got["upper_bounds"] is None
 
 
 def test_no_disagreement_states_what_it_proves():
-    got = measure_agreement(["pass"] * 30 + ["fail"] * 30, [True] * 30 + [False] * 30)
-    assert got["kappa"] == 1.0 and got["upper_bound"] == pytest.approx(1 - 0.05 ** (1 / 60))
+    got = measure_agreement(["pass"] * 20 + ["fail"] * 40, [True] * 20 + [False] * 40)
+    assert got["kappa"] == 1.0
+    assert got["upper_bounds"] == pytest.approx({"pass": 1 - 0.05 ** (1 / 20), "fail": 1 - 0.05 ** (1 / 40)})
 
 
 def test_kappa_is_undefined_when_all_is_one_class():

@@ -73,7 +73,7 @@ def test_a_helper_beside_the_reward_counts(project):
 
 def test_versions_and_revision(project):
     old = take(project.write())
-    assert set(old["versions"]) == {"math-verify", "sympy", "jsonschema"} and old["model"]["name_or_path"] == "org/model"
+    assert set(old["versions"]) == {"math-verify", "latex2sympy2_extended", "sympy", "jsonschema"} and old["model"]["name_or_path"] == "org/model"
     new = {**old, "versions": {**old["versions"], "sympy": "0.1"}, "model": {**old["model"], "revision": "abc"}}
     assert differences(old, new) == ["model revision changed: None -> abc", f"sympy changed: {old['versions']['sympy']} -> 0.1"]
 

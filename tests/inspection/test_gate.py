@@ -35,7 +35,7 @@ def test_opens_when_enough_was_read_and_all_agree(inspected, label_all):
         "not_counted": {}, "of_other_samples": 0,
     }  # fmt: skip
     assert (gate["reviewer_kind"], gate["reviewers"], gate["signal"]) == ("human", ["ada"], "go")
-    assert gate["agreement"]["kappa"] == 1.0 and gate["agreement"]["upper_bound"] == pytest.approx(1 - 0.05 ** (1 / 6))
+    assert gate["agreement"]["kappa"] == 1.0 and gate["agreement"]["upper_bounds"]["pass"] == pytest.approx(1 - 0.05 ** (1 / 3))
     stored = json.loads((inspected.inspection / "gate.json").read_text())
     assert stored == json.loads(json.dumps(gate)) and stored["schema"] == "grpo-rlvr/gate/1" and stored["sampling"] == {"source": "recorded"}
     assert check_gate(config_of(inspected))["warnings"] == []

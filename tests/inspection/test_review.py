@@ -15,7 +15,7 @@ import pytest
 from grpo_rlvr.inspection.labels import labels_path, load_labels
 from grpo_rlvr.inspection.run import run_inspection
 from grpo_rlvr.inspection.select import load_selection
-from grpo_rlvr.inspection.terminal import fold, visible
+from grpo_rlvr.visible import fold, visible
 
 pty = pytest.importorskip("pty")
 SCRIPT = Path(inspect_rewards.__file__)

@@ -33,8 +33,9 @@ def test_wilson_against_the_textbook_value():
 def test_no_success_gives_the_exact_one_sided_bound():
     signal = estimate([[False] * 8] * 4)
     assert signal["verdict"] == "sft_first"
-    assert signal["success"]["interval"] == [0.0, pytest.approx(1 - 0.05 ** (1 / 32))]
-    assert "no success in 32 samples" in signal["reason"] and "8.94%" in signal["reason"]
+    assert signal["success"]["interval"] == [0.0, pytest.approx(1 - 0.05 ** (1 / 4))]  # four prompts, not 32 samples
+    assert signal["success"]["effective_samples"] == 4
+    assert "no success in 32 samples" in signal["reason"] and "8.94%" in signal["reason"] and "52.7%" in signal["reason"]
     assert "supervised fine-tuning" in signal["next_step"]
 
 

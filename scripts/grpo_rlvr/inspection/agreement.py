@@ -14,8 +14,9 @@ def measure_agreement(labels: Sequence[str], verdicts: Sequence[bool | None]) ->
     Returns:
         `table` (label -> verdict -> count), `compared` (pairs with a decided label and a verdict), `agreements`,
         `disagreements`, `agreement` (share, None without pairs) with its exact 95% `interval`, `kappa` (None where chance
-        agreement is total), `none_share`, `unsure_share`, and `upper_bound` (without a disagreement in n: with 95% confidence the
-        reward errs on fewer than this share of such samples).
+        agreement is total), `none_share`, `unsure_share`, and `upper_bounds` (without a disagreement: with 95% confidence fewer than
+        this share of the completions that the reward passes, or fails, are judged wrongly). One bound a verdict, because the
+        samples to read are chosen half and half, not as often as the model writes them.
     """
     table = {label: {"pass": 0, "fail": 0, "none": 0} for label in ("pass", "fail", "unsure")}
     for label, verdict in zip(labels, verdicts, strict=True):
@@ -34,7 +35,7 @@ def measure_agreement(labels: Sequence[str], verdicts: Sequence[bool | None]) ->
         "kappa": _kappa(both, table["pass"]["fail"], table["fail"]["pass"], neither),
         "none_share": sum(row["none"] for row in table.values()) / total if total else 0.0,
         "unsure_share": sum(table["unsure"].values()) / total if total else 0.0,
-        "upper_bound": upper_bound_of_none(n) if disagreements == 0 else None,
+        "upper_bounds": {"pass": upper_bound_of_none(both), "fail": upper_bound_of_none(neither)} if n and disagreements == 0 else None,
     }
 
 

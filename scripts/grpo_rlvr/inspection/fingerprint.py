@@ -16,7 +16,7 @@ from grpo_rlvr.config import Config
 from grpo_rlvr.inspection.jsonl import canonical, sha256
 from grpo_rlvr.inspection.model_files import model_part
 
-LIBRARIES = ("math-verify", "sympy", "jsonschema")
+LIBRARIES = ("math-verify", "latex2sympy2_extended", "sympy", "jsonschema")
 SAID = {"reward_settings": "reward settings changed", "data": "training data changed"}
 
 

@@ -27,6 +27,7 @@ from grpo_rlvr.inspection.select import count_distinct
 from grpo_rlvr.inspection.signal import estimate_signal
 
 SCHEMA = "grpo-rlvr/gate/1"
+EACH = 5  # at least one in so many of `min_read` must be a completion that the reward passes, and as many one that it fails
 REVIEW = "run: inspect_rewards.py review CONFIG"
 DECIDE = "run: inspect_rewards.py run CONFIG, then review CONFIG as far as it asks, then gate CONFIG"
 
@@ -57,10 +58,11 @@ def decide_gate(config: Config, *, rewards: Sequence | None = None, rows: Sequen
     by_id = {row["sample_id"]: row for row in scores}
     agreement = measure_agreement(list(labels.values()), [by_id[i]["verdict"] for i in labels])
     disagreements = [{"sample_id": i, "label": labels[i], **_score(by_id[i])} for i in labels if _disagrees(labels[i], by_id[i]["verdict"])]
-    reasons = _reasons(config, samples, read, agreement, disagreements, findings, signal)
+    reasons = _reasons(config, samples, scores, read, agreement, disagreements, findings, signal)
     gate = {
         "open": not reasons,
         "reasons": reasons,
+        "warnings": _warnings(header, findings),
         "reviewer_kind": "+".join(sorted(read["kinds"])) or None,
         "reviewers": sorted(read["reviewers"]),
         "counts": {
@@ -92,7 +94,7 @@ def check_gate(config: Config, rewards: Sequence | None = None, rows: Sequence[d
     """The gate for training: the gate file's content if it is open and about today's rewards, data and model.
 
     Returns:
-        The gate, with `warnings`: sampling settings of the training that are not those of the inspection.
+        The gate; to its `warnings` are added the sampling settings of the training that are not those of the inspection.
 
     Raises:
         CheckFailed: there is no gate, it is shut, or something it rests on has changed; names it and what to run next.
@@ -115,9 +117,9 @@ def check_gate(config: Config, rewards: Sequence | None = None, rows: Sequence[d
     if count < config.inspection.min_read:
         raise CheckFailed("gate", Problem("gate", f"{count} samples were read; inspection.min_read is {config.inspection.min_read}", REVIEW))
     drawn, today = gate.get("sampling") or {}, config.sampling
-    warnings = []
+    warnings = list(gate.get("warnings") or [])
     if drawn.get("source") == "model":
-        warnings = [
+        warnings += [
             f"{k} is {today[k]!r} in training and was {drawn[k]!r} in the inspection" for k in today if k in drawn and not same(today[k], drawn[k])
         ]
     return {**gate, "warnings": warnings}
@@ -169,7 +171,9 @@ def merge_labels(labels: Sequence[dict], samples: Sequence[dict], scores: Sequen
     }
 
 
-def _reasons(config: Config, samples: Sequence[dict], read: dict, agreement: dict, disagreements: list, findings: list, signal: dict) -> list[str]:
+def _reasons(
+    config: Config, samples: Sequence[dict], scores: Sequence[dict], read: dict, agreement: dict, disagreements: list, findings: list, signal: dict
+) -> list[str]:
     """Why the gate stays shut; empty opens it."""
     needed, count, reasons = config.inspection.min_read, len(read["by_sample"]), []
     if count < needed:
@@ -178,6 +182,13 @@ def _reasons(config: Config, samples: Sequence[dict], read: dict, agreement: dic
         distinct = count_distinct(samples)
         few = "" if distinct >= needed else f"; there are only {distinct} different ones: raise inspection.prompts"
         reasons.append(f"{count} of {needed} samples have been read by {kinds}{others}{few}")
+    for word, verdict in (("passes", True), ("fails", False)) if count >= needed else ():
+        # Whether the reward pays wrong answers shows only in completions that it pays, and the other way round.
+        there = count_distinct([s for s, row in zip(samples, scores, strict=True) if row["verdict"] is verdict])
+        seen = sum(agreement["table"][label]["pass" if verdict else "fail"] for label in agreement["table"])
+        least = min(needed // EACH, there)
+        if seen < least:
+            reasons.append(f"{seen} of the {there} completions that the reward {word} have been read; {least} are the least")
     if count and agreement["unsure_share"] > 0.5:
         reasons.append(f"{agreement['unsure_share']:.0%} of the labels are 'unsure'; more than half must say pass or fail")
     if disagreements:
@@ -190,6 +201,14 @@ def _reasons(config: Config, samples: Sequence[dict], read: dict, agreement: dic
     if signal["verdict"] != "go":
         reasons.append(f"signal {signal['verdict']}: {signal['reason']}; {signal['next_step']}")
     return reasons
+
+
+def _warnings(header: Mapping, findings: Sequence[Mapping]) -> list[str]:
+    """What does not shut the gate and must not go unsaid."""
+    said = [f"probe {f['probe']}: {f['message']}" for f in findings if f["severity"] == "warning"]
+    if header["sampling"].get("source") != "model":
+        said.append("the completions were recorded elsewhere: nothing shows that this model wrote them, or with these sampling settings")
+    return said
 
 
 def _load(config: Config) -> dict:

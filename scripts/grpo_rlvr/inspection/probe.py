@@ -6,6 +6,7 @@ paying when only the answer becomes wrong.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -27,11 +28,25 @@ def run_probes(
         scores: score rows aligned with `samples`.
         labels: sample_id -> pass, fail or unsure, as far as someone has read.
     """
-    return [mutated_answer(rewards, samples, scores, threshold, labels or {})]
+    return [mutated_answer(rewards, samples, scores, threshold, labels or {}), value_range(rewards, scores)]
 
 
 def has_error(findings: Sequence[dict]) -> bool:
     return any(f["severity"] == "error" for f in findings)
+
+
+def value_range(rewards: Sequence, scores: Sequence[dict]) -> dict:
+    """Whether each reward stays in [0, 1], or [-1, 0] for shaping terms; outside, weights and the pass threshold mean something else."""
+    finding = {"probe": "value_range", "severity": "ok", "message": "all values are between -1 and 1", "mutants": 0, "unpunished": 0, "example": None}
+    odd = []
+    for reward in rewards:
+        values = [row["scores"][reward.name] for row in scores if row["scores"][reward.name] is not None]
+        if values and (min(values) < -1 or max(values) > 1):
+            odd.append(f"{reward.name} gives {min(values):g} to {max(values):g}")
+    if not odd:
+        return finding
+    message = f"{'; '.join(odd)}: scale it to [0, 1] and put its importance into weight, or inspection.pass_threshold does not mean what it says"
+    return {**finding, "severity": "warning", "message": message}
 
 
 def mutated_answer(rewards: Sequence, samples: Sequence[dict], scores: Sequence[dict], threshold: float, labels: Mapping[str, str]) -> dict:
@@ -92,9 +107,19 @@ def _attacks(rewards: Sequence, sample: Mapping, i: int, others: Sequence[str]) 
 
 
 def _texts(columns: Mapping[str, Any], names: Sequence[str]) -> list[str]:
-    """The scalars among the named columns, as text."""
-    values = [columns[name] for name in names if name in columns]
+    """The scalars among the named columns, as text; of lists (also as JSON text) each item: any of them may be an accepted answer."""
+    values = [item for name in names if name in columns for item in _items(columns[name])]
     return [str(v) for v in values if isinstance(v, str | int | float) and not isinstance(v, bool)]
+
+
+def _items(value: Any) -> list:
+    if isinstance(value, str) and value.lstrip().startswith("["):
+        try:
+            inside = json.loads(value)
+        except (ValueError, RecursionError):
+            inside = None
+        return [value, *inside] if isinstance(inside, list) else [value]
+    return list(value) if isinstance(value, list | tuple) else [value]
 
 
 def _gold_names(rewards: Sequence, samples: Sequence[dict]) -> list[str]:

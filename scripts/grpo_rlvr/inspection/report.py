@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from grpo_rlvr.inspection.terminal import fold, show_messages, visible, write
+from grpo_rlvr.inspection.terminal import show_messages, write
+from grpo_rlvr.visible import fold, visible
 
 SHORT = 1200
 
@@ -68,17 +69,22 @@ def show_gate(gate: Mapping) -> None:
         low, high = agreement["interval"]
         kappa = "undefined" if agreement["kappa"] is None else f"{agreement['kappa']:.2f}"
         write(f"agreement {agreement['agreement']:.1%} of {agreement['compared']} (95%: {low:.1%} to {high:.1%}), Cohen's kappa {kappa}\n")
-    if agreement["upper_bound"] is not None and agreement["compared"]:
+    if agreement["upper_bounds"] is not None:
+        both, neither = agreement["table"]["pass"]["pass"], agreement["table"]["fail"]["fail"]
+        paid, unpaid = (f"{agreement['upper_bounds'][v]:.1%}" for v in ("pass", "fail"))
         write(
-            f"no disagreement in {agreement['compared']} shows, with 95% confidence, "
-            f"that the reward errs on fewer than {agreement['upper_bound']:.1%} of such samples\n"
+            f"no disagreement: with 95% confidence, fewer than {paid} of what the reward passes is wrong ({both} read), "
+            f"and fewer than {unpaid} of what it fails is right ({neither} read)\n"
         )
+    for warning in gate["warnings"]:
+        write(f"warning: {visible(warning)}\n")
     worst = gate["worst"]
     if worst:
         write(f"worst disagreement, sample {worst['sample_id']}: the reader says {worst['label']}, the reward gives {_number(worst['total'])}\n")
         write(_indented(show_messages(worst["prompt"])) + _indented(show_messages(worst["completion"])))
     for finding in gate["probes"]:
-        show_finding(finding)
+        if finding["severity"] != "ok":
+            show_finding(finding)
     if counts["read"] < counts["needed"]:
         write("next: inspect_rewards.py review CONFIG\n")
     elif not gate["open"]:

@@ -14,7 +14,8 @@ from grpo_rlvr.inspection.labels import append_label, load_labels, repair_labels
 from grpo_rlvr.inspection.samples import load_samples
 from grpo_rlvr.inspection.scores import load_scores
 from grpo_rlvr.inspection.select import load_selection
-from grpo_rlvr.inspection.terminal import fold, read_key, read_line, show_messages, single_keys, typed_lines, visible, write
+from grpo_rlvr.inspection.terminal import read_key, read_line, show_messages, single_keys, typed_lines, write
+from grpo_rlvr.visible import fold, visible
 
 KEYS = {"p": "pass", "f": "fail", "u": "unsure"}
 HELP = "p pass   f fail   u unsure   b back   n note   m show all   q quit"

@@ -1,4 +1,4 @@
-"""Draw completions from the model exactly as training will: same template, sampling settings, stopping and decoding."""
+"""Draw completions from the model as training will: same template, sampling settings, autocast, stopping and decoding."""
 
 from __future__ import annotations
 
@@ -6,12 +6,13 @@ import random
 from collections.abc import Sequence
 from typing import Any
 
+from grpo_rlvr.bars import progress
 from grpo_rlvr.cli import say
 from grpo_rlvr.config import Config
+from grpo_rlvr.device import autocast, device_type
 from grpo_rlvr.errors import MissingError, Problem, UserError, missing_package
 from grpo_rlvr.inspection.jsonl import sha256
 from grpo_rlvr.inspection.model_files import model_folder, model_part
-from grpo_rlvr.inspection.progress import progress
 from grpo_rlvr.inspection.samples import append_samples, make_header, sample_ids, start_samples
 
 INSTALL = "pip install torch transformers"
@@ -82,7 +83,7 @@ def draw_samples(config: Config, rows: Sequence[dict], *, model: Any = None, tok
 
 
 def load_model(config: Config):
-    """The config's model (dtype as written there, on the GPU if there is one) and its tokenizer."""
+    """The config's model (dtype as written there, on the device that training would use) and its tokenizer."""
     folder = model_folder(config)
     try:
         import torch
@@ -93,9 +94,11 @@ def load_model(config: Config):
         ) from exc
     name = str(folder or config.model.name_or_path)
     dtype = config.model.dtype
+    shared = {"revision": config.model.revision, "trust_remote_code": bool(config.grpo.get("trust_remote_code"))}
+    options = {**shared, **(config.grpo.get("model_init_kwargs") or {}), "dtype": dtype if dtype == "auto" else getattr(torch, dtype)}
     try:
-        tokenizer = AutoTokenizer.from_pretrained(name, revision=config.model.revision)
-        model = AutoModelForCausalLM.from_pretrained(name, revision=config.model.revision, dtype=dtype if dtype == "auto" else getattr(torch, dtype))
+        tokenizer = AutoTokenizer.from_pretrained(name, **shared)
+        model = AutoModelForCausalLM.from_pretrained(name, **options)
     except (OSError, ValueError) as exc:
         first = str(exc).strip().splitlines()[0][:200]
         if folder is not None:
@@ -109,7 +112,7 @@ def load_model(config: Config):
             "model",
             Problem("model.name_or_path", f"'{name}' cannot be loaded: {first}", "check the name, the network and HF_TOKEN, or give a local folder"),
         ) from exc
-    return model.to("cuda" if torch.cuda.is_available() else "cpu"), tokenizer
+    return (model if "device_map" in options else model.to(device_type(config))), tokenizer
 
 
 class Sampler:
@@ -121,6 +124,7 @@ class Sampler:
         own = [] if own is None else [own] if isinstance(own, int) else list(own)
         self.eos = own if tokenizer.eos_token_id in own or tokenizer.eos_token_id is None else [tokenizer.eos_token_id, *own]
         self.pad = tokenizer.eos_token_id if tokenizer.pad_token_id is None else tokenizer.pad_token_id
+        self.autocast = autocast(config)
         self.warned = False
 
     def __enter__(self) -> Sampler:
@@ -147,7 +151,7 @@ class Sampler:
         # The caller's random state is left alone: training in the same process must not depend on whether it was sampled before.
         devices = [self.model.device] if self.model.device.type == "cuda" else []
         try:
-            with torch.random.fork_rng(devices=devices), torch.no_grad():
+            with torch.random.fork_rng(devices=devices), torch.no_grad(), self._precision():
                 torch.manual_seed(int(sha256(seed)[:15], 16))
                 output = self.model.generate(input_ids=left_padded, attention_mask=mask, generation_config=self._generation_config())
         except torch.OutOfMemoryError as exc:
@@ -158,6 +162,15 @@ class Sampler:
         rows = [self._cut(row) for row in output[:, width:].tolist()]
         finishes = ["stop" if row and row[-1] in {*self.eos, self.pad} else "length" for row in rows]
         return list(zip(self._decode(prompts, ids, rows), finishes, map(len, rows), strict=True))
+
+    def _precision(self):
+        import contextlib
+
+        import torch
+
+        if self.autocast is None:
+            return contextlib.nullcontext()
+        return torch.autocast(self.model.device.type, dtype=getattr(torch, self.autocast))
 
     def _tokenize(self, prompts: Sequence) -> list[list[int]]:
         if isinstance(prompts[0], str):

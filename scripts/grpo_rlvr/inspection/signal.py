@@ -111,11 +111,14 @@ def _success(groups: dict[int, list[bool]]) -> dict:
         return {"passed": 0, "scored": 0, "rate": None, "interval": [0.0, 1.0], "method": "nothing scored", "effective_samples": 0.0}
     rate = k / n
     if k == 0 or k == n:
-        bound = upper_bound_of_none(n)
-        interval, method = ([0.0, bound] if k == 0 else [1 - bound, 1.0]), "exact one-sided 95% bound"
+        # Samples of one prompt are no independent draws of the task: only the prompts are counted.
+        effective = float(len(groups))
+        bound = upper_bound_of_none(len(groups))
+        interval, method = ([0.0, bound] if k == 0 else [1 - bound, 1.0]), "exact one-sided 95% bound over the prompts"
     else:
-        interval, method = list(wilson(rate, effective_size(passes, sizes))), "Wilson 95%, effective sample size from per-prompt means"
-    return {"passed": k, "scored": n, "rate": rate, "interval": interval, "method": method, "effective_samples": effective_size(passes, sizes)}
+        effective = effective_size(passes, sizes)
+        interval, method = list(wilson(rate, effective)), "Wilson 95%, effective sample size from per-prompt means"
+    return {"passed": k, "scored": n, "rate": rate, "interval": interval, "method": method, "effective_samples": effective}
 
 
 def _judge(n: int, scored: int, none_share: float, success: dict) -> tuple[str, str]:
@@ -123,9 +126,11 @@ def _judge(n: int, scored: int, none_share: float, success: dict) -> tuple[str, 
         return "unscored", f"{n - scored} of {n} completions could not be scored ({none_share:.0%}; at most {UNSCORED:.0%} is fine)"
     rate, (_, high) = success["rate"], success["interval"]
     if success["passed"] == 0:
+        on_these = upper_bound_of_none(scored)
         return (
             "sft_first",
-            f"no success in {scored} samples: the success rate is below {high:.2%} with 95% confidence, so nearly every group would be all wrong",
+            f"no success in {scored} samples: with 95% confidence it succeeds in fewer than {on_these:.2%} of the tries at these prompts, "
+            f"and fewer than {high:.1%} of all prompts are ones it solves; every group would be all wrong",
         )
     if rate >= TOO_EASY:
         return "too_easy", f"{success['passed']} of {scored} samples succeed ({rate:.1%}); from {TOO_EASY:.0%} on nearly every group is all right"

@@ -5,32 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import sys
-import unicodedata
 from collections.abc import Iterator
-
-FOLD_CHARS = 4000
-FOLD_LINES = 60
-
-
-def visible(text: str) -> str:
-    r"""`text` with everything that could act on a terminal spelled out: controls and escapes as `\x1b`, invisible and bidi marks as `\u202e`.
-
-    Line feeds and tabs stay.
-    """
-    return "".join(c if c in "\n\t" or unicodedata.category(c) not in ("Cc", "Cf", "Cs", "Co", "Zl", "Zp") else _spelled(c) for c in text)
-
-
-def fold(text: str, chars: int = FOLD_CHARS, lines: int = FOLD_LINES) -> str:
-    """Head and tail of a long text, with the number of characters left out between them."""
-    parts = text.split("\n")
-    if len(text) <= chars and len(parts) <= lines:
-        return text
-    head, tail = "\n".join(parts[: lines // 2]), "\n".join(parts[-(lines // 2) :])
-    if len(parts) <= lines:
-        head, tail = text, text
-    head, tail = head[: chars // 2], tail[-(chars // 2) :]
-    hidden = len(text) - len(head) - len(tail)
-    return f"{head}\n[... {hidden:,} characters folded ...]\n{tail}" if hidden > 0 else text
 
 
 def show_messages(content: str | list[dict]) -> str:
@@ -121,8 +96,3 @@ def _rest_of_sequence(fd: int) -> bytes:
         if rest[:1] not in (b"[", b"O") or (len(rest) > 1 and 0x40 <= rest[-1] <= 0x7E):
             break
     return rest
-
-
-def _spelled(character: str) -> str:
-    code = ord(character)
-    return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
