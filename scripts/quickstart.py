@@ -35,7 +35,7 @@ def main() -> int:
     parser.add_argument("--model", choices=("tiny", "smollm2"), default="tiny")
     parser.add_argument("--scenario", choices=("learn", "careless", "never"), default="learn")
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--steps", type=int, help="training steps (default: 80 for tiny, 10 for smollm2)")
+    parser.add_argument("--steps", type=int, help="training steps (default: 80 for tiny, 8 for smollm2)")
     parser.add_argument("--folder", type=Path, help="a new folder for the project (default: runs/quickstart/<model>-<scenario>-<time>)")
     parser.add_argument("--threads", type=int, help="CPU threads (default: 1 for tiny, all cores for smollm2)")
     parser.add_argument("--json", action="store_true", help="one JSON object on stdout")

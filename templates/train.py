@@ -19,16 +19,20 @@
 config -> data -> rewards -> gate -> lint -> TRL's GRPOTrainer, unmodified -> held-out accuracy before and after.
 """
 
+import importlib.util
 import os
 import sys
 from pathlib import Path
 
-# The library: beside this file, in $GRPO_RLVR_SKILL, in a skills folder of this project, or installed.
-HERE = Path(__file__).resolve()
-SKILLS = [d / s / "skills/grpo-rlvr-training" for d in (Path.cwd(), *HERE.parents) for s in (".agents", ".claude")]
-PLACES = [HERE.parent, *([Path(os.environ["GRPO_RLVR_SKILL"]) / "scripts"] if "GRPO_RLVR_SKILL" in os.environ else []),
-          HERE.parent.parent / "scripts", *(s / "scripts" for s in SKILLS)]  # fmt: skip
-sys.path[:0] = [str(p) for p in PLACES if (p / "grpo_rlvr" / "__init__.py").is_file()][:1]
+# The library: beside this file, with the skill this file lies in, in $GRPO_RLVR_SKILL, in a skills folder of this project, or installed.
+HERE, SKILL = Path(__file__).resolve(), os.environ.get("GRPO_RLVR_SKILL")
+SKILLS = [d / s / "skills/grpo-rlvr-training/scripts" for d in (Path.cwd(), *HERE.parents) for s in (".agents", ".claude")]
+PLACES = [HERE.parent, HERE.parent.parent / "scripts", *([Path(SKILL) / "scripts"] if SKILL else []), *SKILLS]
+FOUND = [str(place) for place in PLACES if (place / "grpo_rlvr" / "__init__.py").is_file()]
+sys.path[:0] = FOUND[:1]
+if not FOUND and importlib.util.find_spec("grpo_rlvr") is None:
+    print("error (missing)\n  there is no library grpo_rlvr in", *PLACES, "\n    -> set GRPO_RLVR_SKILL to the skill's folder", file=sys.stderr)
+    sys.exit(3)
 
 from grpo_rlvr import cli  # noqa: E402
 from grpo_rlvr.config import load_config  # noqa: E402
@@ -53,24 +57,25 @@ def train(args) -> tuple[int, dict]:
     # 3. Do the settings hang together, and can this machine run them?
     findings = launch.check(config, rows, held_out)
     run = launch.RunFolder(config.run_folder)
-    settings = launch.grpo_settings(config, rewards, run, bool(held_out), launch.has_accelerator())
+    settings = launch.settings_for(config, rewards, run, bool(held_out))
     if args.check:
-        return launch.report_check(config, settings, findings, gate)
+        return launch.report_check(config, settings, rows, findings, gate, args.resume)
+    if args.resume and (done := launch.already_finished(run)):
+        return done
 
-    with launch.main_process_lock(run):
+    with launch.main_process_lock(run), launch.StopCallback() as stop:
         checkpoint = launch.start(run, config, settings, gate, resume=args.resume)
 
         # 4. TRL's trainer. The model goes in by name, with its dtype spelled out: TRL's default is float32 whatever the checkpoint holds.
         from trl import GRPOTrainer
 
         batch = launch.RewardBatch(rewards, config.inspection.pass_threshold)
-        training_args = launch.build_grpo_config(settings, eval_on_start=bool(held_out) and launch.needs_first_evaluation(run))
-        progress = launch.ProgressCallback(run.progress, batch)
-        recorder = launch.HeldOutCallback(
-            batch, run.logs, run.evaluations, {r["row_id"]: r["prompt"] for r in held_out}, training_args.num_generations_eval
-        )
-        stop = launch.StopCallback()
-        with launch.readable_errors(config):
+        prompts = {row["row_id"]: row["prompt"] for row in held_out}
+        inputs = launch.held_out_digest(config, rewards, held_out)
+        with launch.loading_errors(config):
+            training_args = launch.build_grpo_config(settings, eval_on_start=bool(held_out) and launch.needs_evaluation(run, 0))
+            progress = launch.ProgressCallback(run.progress, batch, args.out)
+            recorder = launch.HeldOutCallback(batch, run.logs, run.evaluations, prompts, training_args.num_generations_eval, inputs)
             trainer = GRPOTrainer(
                 model=launch.model_path(config),
                 args=training_args,
@@ -78,23 +83,22 @@ def train(args) -> tuple[int, dict]:
                 eval_dataset=to_dataset(held_out) if held_out else None,
                 reward_funcs=batch.functions(),
                 peft_config=launch.peft_config(config),
-                callbacks=[progress, recorder, stop],
+                callbacks=[progress, recorder, stop, launch.NoMoreStepsCallback()],
             )
-            launch.quiet(trainer)
-            launch.check_disk(trainer, run)
+        launch.prepare(trainer, config, rows)
 
-            # 5. Train. A signal saves a checkpoint and ends here with fewer steps than asked for.
-            with stop:
-                trainer.train(resume_from_checkpoint=str(checkpoint) if checkpoint else None)
-            progress.close()
-            if trainer.state.global_step < trainer.state.max_steps:
-                return launch.stopped(trainer, run, stop)
+        # 5. Train. A signal saves a checkpoint and ends here with fewer steps than asked for.
+        with progress, launch.explained_failures(), launch.steps_left():
+            trainer.train(resume_from_checkpoint=str(checkpoint) if checkpoint else None)
+        if trainer.state.global_step < trainer.state.max_steps:
+            return launch.stopped(trainer, run, stop)
 
-            # 6. What was learned: the same held-out prompts as before the first step.
-            if held_out and trainer.state.global_step not in recorder.steps:
+        # 6. What was learned: the same held-out prompts as before the first step.
+        with launch.explained_failures():
+            if held_out and launch.needs_evaluation(run, trainer.state.global_step):
                 trainer.evaluate()
             trainer.save_model(str(run.model))
-        return launch.finish(trainer, run, config, gate)
+        return launch.finish(trainer, run, gate)
 
 
 if __name__ == "__main__":
@@ -109,4 +113,6 @@ if __name__ == "__main__":
     parser.add_argument("--resume", action="store_true", help="go on from the last whole checkpoint of the run folder")
     parser.add_argument("--without-gate", metavar="REASON", help="train without an open gate; the reason is recorded in the run")
     parser.add_argument("--json", action="store_true", help="one JSON object on stdout at the end; progress lines go to stderr")
-    sys.exit(cli.run(train, parser.parse_args()))
+    arguments = parser.parse_args()
+    arguments.out = sys.stderr if arguments.json else sys.stdout
+    sys.exit(cli.run(train, arguments))

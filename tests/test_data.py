@@ -106,8 +106,8 @@ def test_unreadable_gold_is_refused_with_row_numbers():
     with pytest.raises(GoldError) as error:
         check_rows([Needs()], rows)
     assert [(p.where, p.message) for p in error.value.problems] == [
-        ("data.train rows 1, 3", "reward 'needs': answer is no number: x"),
-        ("data.train row 4", "reward 'needs': answer is no number: y"),
+        ("data.train rows 1, 3 (from 0)", "reward 'needs': answer is no number: x"),
+        ("data.train row 4 (from 0)", "reward 'needs': answer is no number: y"),
     ]
 
 

@@ -12,28 +12,37 @@ import traceback
 from collections.abc import Callable
 from pathlib import Path
 
-from grpo_rlvr.errors import EXIT_INTERNAL, EXIT_MISSING, EXIT_YES, GrpoRlvrError
+from grpo_rlvr.errors import EXIT_INTERNAL, EXIT_MISSING, GrpoRlvrError
 
 EXIT_CODES = "exit codes: 0 yes; 1 the check says no; 2 a mistake in what was asked; 3 something is missing on this machine"
+
+
+class _Parser(argparse.ArgumentParser):
+    """Answers in JSON also when the command line itself is wrong."""
+
+    def error(self, message: str):
+        if "--json" in sys.argv[1:]:
+            print(json.dumps({"error": {"kind": "usage", "message": message, "fix": f"{self.prog} --help"}}))
+        super().error(message)
 
 
 def parser(prog: str, description: str, examples: list[str]) -> argparse.ArgumentParser:
     """An argument parser whose help ends with the exit codes and two or more examples."""
     epilog = EXIT_CODES + "\n\nexamples:\n" + "\n".join("  " + e for e in examples)
-    return argparse.ArgumentParser(prog=prog, description=description, epilog=epilog, formatter_class=argparse.RawDescriptionHelpFormatter)
+    return _Parser(prog=prog, description=description, epilog=epilog, formatter_class=argparse.RawDescriptionHelpFormatter)
 
 
 def run(body: Callable[[argparse.Namespace], tuple[int, dict]], args: argparse.Namespace) -> int:
     """Run `body`, print its result as the script's answer and return the exit code.
 
-    `body` returns `(exit_code, result)`. With `args.json`, stdout carries exactly one JSON object: the result, or
+    `body` returns `(exit_code, result)`; what it prints goes to stderr. With `args.json`, stdout carries exactly one JSON object: the result, or
     `{"error": ...}`. Without it, errors go to stderr as text and the body has printed what people read.
     """
     as_json = getattr(args, "json", False)
     stdout = sys.stdout
     try:
-        # Libraries print to stdout; with --json only our one object may reach it.
-        with contextlib.redirect_stdout(sys.stderr) if as_json else contextlib.nullcontext():
+        # Libraries and rewards print; stdout is for data. A body that writes data there has it in `args.out`.
+        with contextlib.redirect_stdout(sys.stderr):
             code, result = body(args)
     except GrpoRlvrError as exc:
         if as_json:
@@ -43,11 +52,14 @@ def run(body: Callable[[argparse.Namespace], tuple[int, dict]], args: argparse.N
             print(heading + "\n" + "\n".join(f"  {p}" for p in exc.problems), file=sys.stderr)
         return exc.exit_code
     except KeyboardInterrupt:
+        if as_json:
+            print(json.dumps({"error": {"kind": "interrupted", "message": "interrupted by Ctrl-C", "fix": "the same command goes on"}}), file=stdout)
         print("interrupted; what was finished is kept", file=sys.stderr)
         return 130
     except BrokenPipeError:
+        # The reader went away, so the answer reached nobody; it must not look like a yes.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return EXIT_YES
+        return EXIT_MISSING
     except OSError as exc:
         # A full disk or a folder without write permission is the machine's or the user's affair, not a traceback's.
         problem = {"kind": "io", "message": f"{exc.strerror or exc} ({exc.filename or 'no file named'})"}
@@ -57,15 +69,15 @@ def run(body: Callable[[argparse.Namespace], tuple[int, dict]], args: argparse.N
         else:
             print(f"error (io)\n  {problem['message']}\n    -> {problem['fix']}", file=sys.stderr)
         return EXIT_MISSING
-    except Exception as exc:
-        # A fault of ours: people get the traceback, programs still get their one object.
+    except (Exception, SystemExit) as exc:
+        # A fault of ours (or code that was called tried to end the program): people get the traceback, programs still get their one object.
         traceback.print_exc()
         if as_json:
             fix = "report it with the traceback on stderr"
             print(json.dumps({"error": {"kind": "internal", "message": f"{type(exc).__name__}: {exc}", "fix": fix}}), file=stdout)
         return EXIT_INTERNAL
     if as_json:
-        print(json.dumps(result), file=stdout)
+        print(json.dumps(result), file=stdout, flush=True)
     return code
 
 

@@ -33,7 +33,7 @@ SAMPLING = (
     "temperature", "top_p", "top_k", "min_p", "repetition_penalty", "max_completion_length", "chat_template_kwargs", "generation_kwargs",
 )  # fmt: skip
 
-_HUB_NAME = re.compile(r"\w[\w.-]*/\w[\w.-]*(:[\w.-]+)?")
+_HUB_NAME = re.compile(r"\w[\w.-]*/\w[\w.-]*(:[\w.-]+){0,2}")
 _FILE_ENDINGS = {".jsonl", ".json", ".csv", ".tsv", ".parquet", ".arrow", ".txt", ".gz", ".zip", ".yaml", ".yml", ".py", ".gguf", ".safetensors"}
 _USER_FUNCTION = re.compile(r"(?:.+\.py|[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*):[A-Za-z_]\w*")
 
@@ -118,7 +118,7 @@ class Config:
 
 
 def looks_like_hub_name(name: str) -> bool:
-    """Whether `name` has the form of a hub repository, `owner/name` or `owner/name:split`, and not of a path to a file."""
+    """Whether `name` has the form `owner/name`, `owner/name:split` or `owner/name:configuration:split`, and not that of a file."""
     return _HUB_NAME.fullmatch(name) is not None and Path(name.partition(":")[0]).suffix.lower() not in _FILE_ENDINGS
 
 

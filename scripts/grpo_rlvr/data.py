@@ -16,7 +16,18 @@ from grpo_rlvr.config import Config, looks_like_hub_name
 from grpo_rlvr.errors import GoldError, Problem, UserError, missing_package
 
 # TRL passes these to every reward itself; a column of the same name is lost or makes the call fail.
-RESERVED_COLUMNS = ("prompts", "completions", "completion", "completion_ids", "trainer_state", "log_extra", "log_metric", "environments")
+RESERVED_COLUMNS = (
+    "self",
+    "rewards",
+    "prompts",
+    "completions",
+    "completion",
+    "completion_ids",
+    "trainer_state",
+    "log_extra",
+    "log_metric",
+    "environments",
+)
 ROW_ID = "row_id"
 SHOWN = 10  # rows named in one message; the rest is counted
 
@@ -94,7 +105,12 @@ def to_dataset(rows: Sequence[dict]):
     from datasets import Dataset
 
     # TRL takes any 'image(s)' column, even one full of None, for a multimodal run.
-    return Dataset.from_list([{k: v for k, v in row.items() if k not in ("image", "images")} for row in rows])
+    kept = [{k: v for k, v in row.items() if k not in ("image", "images")} for row in rows]
+    try:
+        return Dataset.from_list(kept)
+    except Exception as exc:  # pyarrow's own errors, of many types
+        message = f"Arrow cannot hold the rows: {type(exc).__name__}: {str(exc)[:200]}"
+        raise UserError("data", Problem("data", message, "bring each column, and the keys of the messages, to one type")) from exc
 
 
 def _read(config: Config, source: str, place: str) -> list[dict]:
@@ -152,9 +168,15 @@ def _read_json(path: Path, place: str) -> list[dict]:
 
 
 def _read_csv(path: Path, place: str) -> list[dict]:
-    with open(path, encoding="utf-8-sig", newline="") as lines:
-        reader = csv.DictReader(lines)
-        rows = list(reader)
+    try:
+        with open(path, encoding="utf-8-sig", newline="") as lines:
+            reader = csv.DictReader(lines)
+            rows = list(reader)
+    except csv.Error as exc:
+        raise UserError("data", Problem(place, f"{path.name} cannot be read as CSV: {exc}", "use .jsonl")) from exc
+    twice = sorted({name for name in reader.fieldnames or [] if (reader.fieldnames or []).count(name) > 1})
+    if twice:
+        raise UserError("data", Problem(place, f"{path.name} has the column {', '.join(map(repr, twice))} more than once", "rename or remove one"))
     uneven = [i for i, row in enumerate(rows) if None in row or None in row.values()]
     if uneven:
         raise UserError("data", Problem(f"{place} {_numbers(uneven)}", "not as many fields as the header has", "quote fields that hold commas"))
@@ -177,11 +199,12 @@ def _read_hub(source: str, default_split: str, place: str) -> list[dict]:
         from datasets import load_dataset
     except ImportError as exc:
         raise missing_package("datasets", f"reading {source} from the hub", "pip install datasets") from exc
-    name, _, split = source.partition(":")
+    name, *rest = source.split(":")
+    split = rest[-1] if rest else default_split
     try:
-        return list(load_dataset(name, split=split or default_split))
+        return list(load_dataset(name, *rest[:-1], split=split))
     except Exception as exc:
-        fix = f"if it is a file, check the path; if it is a hub data set, check the name and split ('{name}:train') and the network"
+        fix = f"if it is a file, check the path; if it is a hub data set, check '{name}:split' or '{name}:configuration:split', and the network"
         raise UserError(
             "data", Problem(place, f"'{source}' is neither a file nor a data set that could be loaded: {str(exc).splitlines()[0][:160]}", fix)
         ) from exc
@@ -220,6 +243,10 @@ def _check_prompts(rows: list[dict], place: str) -> None:
             bad.setdefault(reason, []).append(i)
     if not bad and len({isinstance(row["prompt"], str) for row in rows}) > 1:
         bad["some prompts are text and some are messages; TRL needs one format"] = [i for i, r in enumerate(rows) if isinstance(r["prompt"], str)]
+    if not bad:
+        contents = [{type(m["content"]) for m in row["prompt"]} if isinstance(row["prompt"], list) else {str} for row in rows]
+        if len(set().union(*contents)) > 1:
+            bad["some message contents are text and some are lists of parts; Arrow holds one kind"] = [i for i, c in enumerate(contents) if list in c]
     if bad:
         raise UserError(
             "data",
@@ -232,6 +259,8 @@ def _check_prompts(rows: list[dict], place: str) -> None:
 
 def _prompt_problem(prompt: object) -> str | None:
     if isinstance(prompt, str):
+        if any("\ud800" <= c <= "\udfff" for c in prompt):
+            return "the prompt holds half a surrogate pair"
         return None if prompt.strip() else "the prompt is empty"
     if not isinstance(prompt, list):
         return f"the prompt is {'missing' if prompt is None else 'a ' + type(prompt).__name__}"
@@ -239,6 +268,10 @@ def _prompt_problem(prompt: object) -> str | None:
         return "the prompt has no messages"
     if not all(isinstance(m, dict) and isinstance(m.get("role"), str) and isinstance(m.get("content"), str | list) for m in prompt):
         return "a message of the prompt lacks role or content"
+    try:
+        json.dumps(prompt, ensure_ascii=False).encode()
+    except (UnicodeEncodeError, TypeError, RecursionError):
+        return "the prompt holds something that is no text (half a surrogate pair, or an odd object)"
     return None
 
 
@@ -248,19 +281,30 @@ def _with_system(prompt: str | list[dict], text: str) -> list[dict]:
 
 
 def _plain_columns(rows: list[dict]) -> None:
-    """Bring each gold column to one type Arrow can hold: nested values become JSON text, mixed scalars become text."""
+    """Bring each gold column to one type that Arrow gives back unchanged.
+
+    Nested values become JSON text; so does everything but text in a column of several types (of 3 and 2.5 Arrow would make 3.0
+    and 2.5), and what Arrow has no type for (dates of a Parquet file, integers above 64 bits).
+    """
     for name in sorted(set().union(*(row.keys() for row in rows)) - {"prompt"}):
         values = [row.get(name) for row in rows]
-        kinds = {type(v) for v in values if v is not None}
-        nested = dict in kinds or any(isinstance(v, list) and any(isinstance(x, dict | list) for x in v) for v in values)
-        mixed = len(kinds) > 1 and not kinds <= {int, float}
+        plain = _one_plain_type(values)
         for row, value in zip(rows, values, strict=True):
-            encode = value is not None and not isinstance(value, str) and (nested or mixed)
+            encode = value is not None and not isinstance(value, str) and not plain
             row[name] = json.dumps(value, ensure_ascii=False, default=str) if encode else value
+
+
+def _one_plain_type(values: list) -> bool:
+    kinds = {type(v) for v in values if v is not None}
+    if kinds == {list}:
+        return _one_plain_type([x for v in values if v is not None for x in v]) and not any(isinstance(x, list) for v in values if v for x in v)
+    if kinds == {int}:
+        return all(v is None or -(2**63) <= v < 2**63 for v in values)
+    return len(kinds) == 0 or (len(kinds) == 1 and kinds <= {str, float, bool})
 
 
 def _numbers(indices: Iterable[int]) -> str:
     """'row 3' or 'rows 3, 5, 8 and 12 more'."""
     indices = list(indices)
     shown = ", ".join(map(str, indices[:SHOWN]))
-    return f"row{'s' if len(indices) > 1 else ''} {shown}" + (f" and {len(indices) - SHOWN} more" if len(indices) > SHOWN else "")
+    return f"row{'s' if len(indices) > 1 else ''} {shown}" + (f" and {len(indices) - SHOWN} more" if len(indices) > SHOWN else "") + " (from 0)"

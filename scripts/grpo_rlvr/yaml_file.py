@@ -35,9 +35,13 @@ class _Loader(yaml.SafeLoader):
         first: dict[str, int] = {}
         for key, _ in node.value:
             line = key.start_mark.line + 1
-            if isinstance(key, yaml.ScalarNode) and first.setdefault(key.value, line) != line:
+            if not isinstance(key, yaml.ScalarNode):
+                continue
+            if key.value not in first:
+                first[key.value] = line
+            elif key.value != "<<":
                 self.duplicates.append(
-                    Problem(f"line {line}", f"the key `{key.value}` is written twice (first on line {first[key.value]})", "keep one of the two lines")
+                    Problem(f"line {line}", f"the key `{key.value}` is written twice (first on line {first[key.value]})", "keep one of the two")
                 )
         return node
 

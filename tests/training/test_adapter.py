@@ -31,7 +31,8 @@ def test_a_batch_is_scored_once_and_a_missing_required_value_is_missing_everywhe
     assert second(completions=completions, row_id=ids, prompts=["p"] * 3) == [0.5, None, None]
     assert (right.calls, style.calls) == (1, 1)
     assert completions == ["a", "b", "c"]
-    assert batch.counts == {"scored": 3, "dropped": 1}
+    assert batch.take_dropped_share() == 1.0
+    assert batch.take_dropped_share() is None
     records = batch.take_held_out()
     assert [(r["row_id"], r["completion"], r["verdict"]) for r in records] == [("eval:4", "a", True), ("eval:5", "c", False)]
     assert batch.take_held_out() == []

@@ -3,7 +3,7 @@ from __future__ import annotations
 import math
 
 import pytest
-from grpo_rlvr.training.held_out import compare, paired_interval, read_records, record_path, write_records
+from grpo_rlvr.training.held_out import compare, paired_interval, read_header, read_records, record_path, write_records
 
 
 def record(row, verdict):
@@ -34,8 +34,9 @@ def test_only_prompts_judged_both_times_count():
 
 def test_repeated_rows_are_cut_back_and_several_completions_are_averaged(tmp_path):
     records = [record(1, True), record(0, True), record(0, False), record(1, True), record(0, True)]
-    summary = write_records(tmp_path, 7, records, {"eval:0": "p"}, per_prompt=2)
+    summary = write_records(tmp_path, 7, records, {"eval:0": "p"}, per_prompt=2, inputs="digest")
     assert summary == {"step": 7, "accuracy": 0.75, "prompts": 2, "completions": 4, "unscored": 0}
+    assert read_header(record_path(tmp_path, 7))["inputs"] == "digest"
     read = read_records(record_path(tmp_path, 7))
     assert [r["row_id"] for r in read] == ["eval:0", "eval:0", "eval:1", "eval:1"]
     assert read[0]["prompt"] == "p"

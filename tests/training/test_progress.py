@@ -23,6 +23,11 @@ def test_what_json_has_no_number_for_is_null_and_named():
     json.dumps(line, allow_nan=False)
 
 
+def test_a_metric_of_a_reward_cannot_take_the_place_of_ours():
+    line = progress_line({"loss": 0.5, "step": 0.25, "mem_gb": 9.0, "reward": 1.0}, 7, 1.0, None, None)
+    assert (line["step"], line["metric/step"], line["mem_gb"], line["metric/mem_gb"]) == (7, 0.25, 1.0, 9.0)
+
+
 def test_rewind_drops_later_lines_and_a_torn_one(tmp_path):
     log = ProgressLog(tmp_path / "progress.jsonl")
     for step in range(1, 6):

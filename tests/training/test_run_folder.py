@@ -44,6 +44,21 @@ def test_a_finished_run_is_never_touched(tmp_path):
             run.start(resume)
 
 
+def test_a_file_in_the_place_of_the_folder_is_named(tmp_path):
+    (tmp_path / "run").write_text("")
+    with pytest.raises(UserError, match="is a file"):
+        RunFolder(tmp_path / "run").refuse(resume=False)
+
+
+def test_other_processes_only_look(tmp_path):
+    run = RunFolder(tmp_path)
+    whole = checkpoint(run.checkpoints, 5)
+    checkpoint(run.checkpoints, 9, ())
+    run.progress.append({"step": 7})
+    assert run.start(resume=True, main_process=False) == whole
+    assert (run.checkpoints / "checkpoint-9").is_dir() and run.progress.last_step() == 7
+
+
 def test_an_unfinished_run_is_continued_only_when_asked(tmp_path):
     run = RunFolder(tmp_path)
     for step in range(1, 8):

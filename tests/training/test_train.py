@@ -81,9 +81,23 @@ def test_a_run_ends_with_progress_result_and_model(ready):
     assert record["settings"]["model_init_kwargs"]["dtype"] == "float32"
     assert (ready / "run/train/model/model.safetensors").exists()
 
-    again = train(ready, *REASON)
-    assert again.returncode == 2 and "already holds a finished run (40 steps)" in again.stderr
+    for flags in ([], ["--check"]):
+        again = train(ready, *REASON, *flags)
+        assert again.returncode == 2 and "already holds a finished run (40 steps)" in again.stderr
+    again = train(ready, *REASON, "--resume", "--json")
+    assert again.returncode == 0 and json.loads(again.stdout)["held_out"] == held_out
     assert progress(ready) == lines
+
+    # A kill after the last step: the checkpoint has all the steps, and only what came after is done again.
+    (ready / "run/train/result.json").unlink()
+    (ready / "run/train/model/model.safetensors").unlink()
+    again = train(ready, *REASON, "--resume")
+    assert again.returncode == 0, again.stderr
+    assert progress(ready) == lines
+    assert [json.loads(line)["step"] for line in (ready / "run/train/logs/eval.jsonl").read_text().splitlines()] == [0, 40]
+    assert json.loads((ready / "run/train/result.json").read_text())["held_out"] == held_out
+    last = (ready / "run/train/checkpoints/checkpoint-40/model.safetensors").read_bytes()
+    assert (ready / "run/train/model/model.safetensors").read_bytes() == last
 
 
 def test_kill_and_resume_lose_and_double_nothing(ready, tmp_path_factory):
@@ -117,7 +131,8 @@ def test_kill_and_resume_lose_and_double_nothing(ready, tmp_path_factory):
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_a_signal_saves_a_checkpoint_and_says_so(ready, number):
-    process = start_and_wait(ready, 3)
+    edit(ready, "logging_steps: 1", "logging_steps: 3")
+    process = start_and_wait(ready, 2)
     process.send_signal(number)
     _, errors = process.communicate(timeout=120)
     assert process.returncode == 128 + number, errors
@@ -125,6 +140,70 @@ def test_a_signal_saves_a_checkpoint_and_says_so(ready, number):
     assert f"stopped by {number.name} at step {step} of 40; checkpoint-{step} is saved; go on with --resume" in errors
     assert (ready / f"run/train/checkpoints/checkpoint-{step}/trainer_state.json").exists()
     assert not (ready / "run/train/result.json").exists()
+    done = train(ready, *REASON, "--resume")
+    assert done.returncode == 0, done.stderr
+    # The step of the signal has a line of its own, so that nothing measured before it is lost.
+    assert [line["step"] for line in progress(ready)] == sorted({*range(3, 41, 3), step, 40})
+
+
+def test_lora_trains_resumes_and_saves_an_adapter_that_loads(ready):
+    edit(ready, "model: {name_or_path: model}", "model: {name_or_path: model, lora: {r: 4}}")
+    edit(ready, "max_steps: 40", "max_steps: 14")
+    process = start_and_wait(ready, 9)
+    process.kill()
+    process.communicate()
+    done = train(ready, *REASON, "--resume")
+    assert done.returncode == 0, done.stderr
+    assert [line["step"] for line in progress(ready)] == list(range(1, 15))
+    from peft import PeftModel
+    from transformers import AutoModelForCausalLM
+
+    model = PeftModel.from_pretrained(AutoModelForCausalLM.from_pretrained(ready / "model"), ready / "run/train/model")
+    assert any(p.abs().sum() > 0 for name, p in model.named_parameters() if "lora_B" in name)
+
+
+def test_steps_inside_a_generation_cycle_have_their_lines_too(ready):
+    edit(ready, "max_steps: 40", "max_steps: 6\n  num_iterations: 2")
+    done = train(ready, *REASON)
+    assert done.returncode == 0, done.stderr
+    assert [line["step"] for line in progress(ready)] == [1, 2, 3, 4, 5, 6]
+
+
+def test_a_reader_that_goes_away_does_not_stop_the_training(ready):
+    edit(ready, "max_steps: 40", "max_steps: 5")
+    process = subprocess.Popen([*TRAIN, str(ready / "config.yaml"), *REASON], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    process.stdout.close()
+    _, errors = process.communicate(timeout=120)
+    assert process.returncode == 0, errors
+    assert [line["step"] for line in progress(ready)] == [1, 2, 3, 4, 5]
+
+
+def test_a_failed_start_leaves_no_accuracy_of_other_rewards(ready):
+    edit(ready, "max_steps: 40", "max_steps: 3")
+    good = (ready / "rewards.py").read_text()
+    bad = (
+        "def letters(completions, row_id, **columns):\n"
+        "    if row_id[0].startswith('train'):\n        raise RuntimeError('not yet')\n"
+        "    return [1.0] * len(completions)\n"
+    )
+    (ready / "rewards.py").write_text(bad)
+    failed = train(ready, *REASON)
+    assert failed.returncode == 2 and "not yet" in failed.stderr
+    (ready / "rewards.py").write_text(good)
+    assert train(ready, *REASON).returncode == 0
+    first = (ready / "run/train/logs/held_out/step-000000.jsonl").read_text().splitlines()[1:]
+    assert {json.loads(line)["scores"]["letters"] for line in first} != {1.0}
+
+
+def test_changed_held_out_rows_are_not_compared(ready):
+    process = start_and_wait(ready, 17)
+    process.kill()
+    process.communicate()
+    write_rows(ready / "eval.jsonl", sums(8, first=700))
+    done = train(ready, *REASON, "--resume")
+    assert done.returncode == 0, done.stderr
+    result = json.loads((ready / "run/train/result.json").read_text())
+    assert "held_out" not in result and "cannot be compared" in result["held_out_note"]
 
 
 def test_training_refuses_without_a_gate(ready):
@@ -173,6 +252,11 @@ def test_a_full_disk_is_refused_before_training(ready, monkeypatch):
     done = subprocess.run([sys.executable, str(wrapper), TRAIN[1], str(ready / "config.yaml"), *REASON], capture_output=True, text=True, timeout=300)
     assert done.returncode == 3 and "GB free" in done.stderr
     assert not (ready / "run/train/logs/progress.jsonl").exists()
+    # 40 steps, a checkpoint each 7: 6 of them, and the model saved at the end; float32 weights and two moments.
+    from grpo_rlvr.training.settings import bytes_on_disk
+
+    assert bytes_on_disk([(1000, 4, True), (500, 4, True)], lora=False, model_only=False, checkpoints=6) == 6 * 3 * 6000 + 6000
+    assert bytes_on_disk([(1000, 2, False), (10, 4, True)], lora=True, model_only=True, checkpoints=2) == 3 * 40
 
 
 def test_an_unscorable_completion_is_dropped_and_counted(ready):
@@ -182,7 +266,6 @@ def test_an_unscorable_completion_is_dropped_and_counted(ready):
     )
     edit(ready, "max_steps: 40", "max_steps: 2")
     assert train(ready, *REASON).returncode == 0
-    # 8 of the 8 held-out prompts are scored before the first line; a quarter of all completions is dropped.
     assert progress(ready)[0]["dropped_share"] == pytest.approx(0.25)
 
 

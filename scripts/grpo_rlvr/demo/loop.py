@@ -67,7 +67,9 @@ def run_loop(model: str, scenario: str, seed: int, steps: int | None, folder: Pa
         return _shut(scenario, project, result)
 
     _step(4, "the gate is open: train with TRL's GRPOTrainer")
-    train = _train(project)
+    code, train = _train(project)
+    if code:
+        return code, result | {"training": train}
     _step(5, "what was learned")
     judged = _oracle_accuracy(config, train)
     result |= {"training": train, "oracle": judged, "seconds": round(time.monotonic() - began, 1)}
@@ -108,16 +110,12 @@ def _label(config: Config) -> int:
     return len(samples)
 
 
-def _train(project: Project) -> dict:
-    """Run the recipe itself on the project's config."""
-    args = argparse.Namespace(config=str(project.config), check=False, resume=False, without_gate=None, json=False)
+def _train(project: Project) -> tuple[int, dict]:
+    """Run the recipe itself on the project's config; its exit code and result."""
+    args = argparse.Namespace(config=str(project.config), check=False, resume=False, without_gate=None, json=False, out=_ProgressLines())
     # runpy makes a module without an entry in sys.modules; the recipe needs none.
     recipe = runpy.run_path(str(TEMPLATE), run_name="recipe")
-    with contextlib.redirect_stdout(_ProgressLines()):
-        code, result = recipe["train"](args)
-    if code:
-        raise SystemExit(code)
-    return result
+    return recipe["train"](args)
 
 
 def _oracle_accuracy(config: Config, train: dict) -> dict:

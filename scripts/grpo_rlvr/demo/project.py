@@ -88,8 +88,8 @@ def _tiny_settings(digits: int, seed: int, steps: int | None) -> dict:
 
 def _smollm2_settings(seed: int, steps: int | None) -> dict:
     return {
-        "max_steps": steps or 10, "per_device_train_batch_size": 32, "gradient_accumulation_steps": 1, "num_generations": 8,
-        "num_generations_eval": 4,
+        "max_steps": steps or 8, "per_device_train_batch_size": 32, "gradient_accumulation_steps": 1, "num_generations": 8,
+        "num_generations_eval": 2,
         "max_completion_length": 16, "learning_rate": 2e-5, "lr_scheduler_type": "constant", "beta": 0.0, "temperature": 1.0,
         "save_strategy": "no", "gradient_checkpointing": False, "bf16": True, "seed": seed,
     }  # fmt: skip
@@ -110,7 +110,7 @@ def _config(model: str, scenario: str, seed: int, settings: dict) -> str:
         f"model:\n  name_or_path: model\n  dtype: float32\n"
         f"data:\n  train: data/train.jsonl\n{eval_line}"
         f"rewards:\n{rewards}"
-        f"inspection:\n  prompts: 32\n  seed: {seed}\n  reviewers: [oracle]  # outside a demonstration, a person reads: [human]\n"
+        f"inspection:\n  prompts: {16 if model == 'smollm2' else 32}\n  seed: {seed}\n  reviewers: [oracle]  # outside a demonstration, a person reads: [human]\n"
         f"grpo:\n{grpo}  use_cpu: true\n"
         f"run:\n  folder: run\n"
     )

@@ -21,7 +21,6 @@ class RewardBatch:
 
     Attributes:
         held_out: one record a held-out completion, in the order they were scored, until `take_held_out` empties it.
-        counts: how many completions were scored, and how many were dropped because a required reward gave `None`.
         seconds: time of each reward in the last batch.
     """
 
@@ -29,7 +28,7 @@ class RewardBatch:
         self.rewards = list(rewards)
         self.threshold = threshold
         self.held_out: list[dict] = []
-        self.counts = {"scored": 0, "dropped": 0}
+        self._counts = [0, 0]  # of training: scored, and dropped because a required reward gave `None`
         self.seconds: dict[str, float] = {}
         self._lock = threading.Lock()
         self._completions: object = None  # kept alive, so that its identity cannot be reused by the next batch
@@ -55,13 +54,19 @@ class RewardBatch:
         records, self.held_out = self.held_out, []
         return records
 
+    def take_dropped_share(self) -> float | None:
+        """Share of the training completions since the last call that no update saw; None if there were none."""
+        (scored, dropped), self._counts = self._counts, [0, 0]
+        return dropped / scored if scored else None
+
     def _record(self, scores: Scores, completions: list, arguments: dict[str, Any]) -> None:
-        self.counts["scored"] += len(completions)
-        self.counts["dropped"] += sum(total is None for total in scores.total)
-        rows = arguments.get(ROW_ID) or []
+        rows = arguments.get(ROW_ID) or [""] * len(completions)
         judged = verdicts(self.rewards, scores, self.threshold)
         for i, row in enumerate(rows):
-            if row.startswith("eval:"):
+            if not row.startswith("eval:"):
+                self._counts[0] += 1
+                self._counts[1] += scores.total[i] is None
+            else:
                 each = {name: values[i] for name, values in scores.values.items()}
                 self.held_out.append({ROW_ID: row, "completion": completions[i], "scores": each, "total": scores.total[i], "verdict": judged[i]})
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import sys
 from collections.abc import Mapping
 from pathlib import Path
+from typing import TextIO
 
 from transformers import TrainerCallback
 
@@ -16,11 +18,12 @@ from grpo_rlvr.training.progress import Pace, ProgressLog, memory_gb, progress_l
 
 
 class ProgressCallback(TrainerCallback):
-    """Writes one JSON line a logged step to the log and to stdout, and moves a bar on a terminal."""
+    """Writes one JSON line a logged step to the log and to `out`, and moves a bar on a terminal."""
 
-    def __init__(self, log: ProgressLog, batch: RewardBatch):
+    def __init__(self, log: ProgressLog, batch: RewardBatch, out: TextIO):
         self.log = log
         self.batch = batch
+        self.out = out
         self.pace = Pace()
         self.bar = None
         self.written = 0
@@ -32,61 +35,73 @@ class ProgressCallback(TrainerCallback):
             from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
             columns = (TextColumn("training"), BarColumn(), MofNCompleteColumn(), TextColumn("{task.description}"), TimeRemainingColumn())
-            self.bar = Progress(*columns, console=Console(stderr=True))
+            self.bar = Progress(*columns, console=Console(stderr=True), redirect_stdout=False)
             self.bar.add_task("", total=state.max_steps, completed=state.global_step)
             self.bar.start()
 
     def on_log(self, args, state, control, logs=None, **kwargs):
-        # The last entry of a run summarises it; only when nothing was logged for that step do its metrics stand there alone.
-        training = "reward" in (logs or {}) and state.global_step > self.written
+        # A step inside a generation cycle has a loss and no reward. The last entry of a run summarises it; only when nothing was
+        # logged for that step do its metrics stand there alone.
+        logs = logs or {}
+        training = ("loss" in logs or "reward" in logs) and state.global_step > self.written
         if not state.is_world_process_zero or not training:
             return
         self.written = state.global_step
         line = progress_line(logs, state.global_step, memory_gb(), temperature_c(), self.pace.eta_s(state.global_step, state.max_steps))
-        if self.batch.counts["dropped"]:
-            line["dropped_share"] = self.batch.counts["dropped"] / self.batch.counts["scored"]
+        line["dropped_share"] = self.batch.take_dropped_share()
         line["reward_seconds"] = {name: round(s, 4) for name, s in self.batch.seconds.items()}
-        text = self.log.append(line)
+        self._print(self.log.append(line))
         if self.bar is not None:
-            self.bar.update(0, completed=state.global_step, description=f"reward {logs['reward'] or 0:.3f}")
-        if self.bar is None or not sys.stdout.isatty():
-            print(text, flush=True)
+            self.bar.update(0, completed=state.global_step, description=f"reward {logs.get('reward') or 0:.3f}")
 
-    def on_train_end(self, args, state, control, **kwargs):
-        self.close()
+    def _print(self, text: str) -> None:
+        if self.bar is not None and self.out.isatty():
+            self.bar.console.print(text, markup=False, highlight=False)
+            return
+        try:
+            print(text, file=self.out, flush=True)
+        except BrokenPipeError:
+            # Whoever read along has gone; training goes on, and the file has the lines.
+            say("stdout was closed; progress goes on in progress.jsonl")
+            self.out = open(os.devnull, "w")  # noqa: SIM115
 
-    def close(self) -> None:
-        """Take the bar off the terminal; also after an error, when TRL does not call `on_train_end`."""
+    def __enter__(self) -> ProgressCallback:
+        return self
+
+    def __exit__(self, *error) -> None:
+        # Also after an error, when TRL does not call `on_train_end`.
         if self.bar is not None:
             self.bar.stop()
             self.bar = None
 
 
 class HeldOutCallback(TrainerCallback):
-    """Records each evaluation's completions and accuracy; `steps` lists the evaluations of this process."""
+    """Records each evaluation's completions and accuracy."""
 
-    def __init__(self, batch: RewardBatch, folder: Path, log: ProgressLog, prompts: Mapping[str, object], per_prompt: int):
+    def __init__(self, batch: RewardBatch, folder: Path, log: ProgressLog, prompts: Mapping[str, object], per_prompt: int, inputs: str):
         self.batch = batch
         self.folder = folder
         self.log = log
         self.prompts = prompts
         self.per_prompt = per_prompt
-        self.steps: list[int] = []
+        self.inputs = inputs
 
     def on_evaluate(self, args, state, control, **kwargs):
         from accelerate.utils import gather_object
 
         records = gather_object(self.batch.take_held_out())
-        self.steps.append(state.global_step)
         if state.is_world_process_zero:
-            summary = write_records(self.folder, state.global_step, records, self.prompts, self.per_prompt)
+            summary = write_records(self.folder, state.global_step, records, self.prompts, self.per_prompt, self.inputs)
             self.log.append(summary)
             if summary["accuracy"] is not None:
                 say(f"held-out accuracy at step {state.global_step}: {summary['accuracy']:.1%} of {summary['prompts']} prompts")
 
 
 class StopCallback(TrainerCallback):
-    """On SIGTERM or SIGINT: finishes the step, saves a checkpoint and ends the training. A second signal ends it at once."""
+    """On SIGTERM or SIGINT: finishes the generation cycle, saves a checkpoint and ends the training. A second signal ends it at once.
+
+    Only a checkpoint between two generations resumes exactly, and a cycle is seldom more than one step.
+    """
 
     SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
@@ -108,14 +123,33 @@ class StopCallback(TrainerCallback):
             signal.signal(number, signal.SIG_DFL)
             signal.raise_signal(number)
         self.received = number
-        say(f"{signal.Signals(number).name}: finishing this step, then a checkpoint (again to leave at once)")
+        say(f"{signal.Signals(number).name}: finishing this step, then a checkpoint (again to leave at once, without one)")
 
     def on_step_end(self, args, state, control, **kwargs):
         # A signal reaches the processes at different moments; they must stop at the same step, or they wait for one another.
-        if _any_process(self.received is not None, args.device):
-            control.should_save = True
+        cycle = args.steps_per_generation * args.num_iterations
+        between = state.global_step * args.gradient_accumulation_steps % cycle == 0
+        if _any_process(self.received is not None, args.device) and between:
+            control.should_log = True  # what has been measured since the last line
+            control.should_save = args.save_strategy != "no"
             control.should_training_stop = True
         return control
+
+
+class AlreadyTrained(Exception):
+    """The checkpoint that was loaded holds all the steps that were asked for."""
+
+
+class NoMoreStepsCallback(TrainerCallback):
+    """Stops before a step beyond `max_steps`.
+
+    transformers looks at `max_steps` only after a step, so a run that is resumed from its last checkpoint would train one more.
+    """
+
+    def on_train_begin(self, args, state, control, **kwargs):
+        # The checkpoint's weights have been loaded by now.
+        if state.global_step >= state.max_steps:
+            raise AlreadyTrained
 
 
 def _any_process(flag: bool, device) -> bool:

@@ -1,4 +1,4 @@
-"""The steps of `templates/train.py`: gate, checks, start, stop and finish of a run."""
+"""The steps of `templates/train.py`: gate, start, stop and finish of a run."""
 
 from __future__ import annotations
 
@@ -6,8 +6,6 @@ import contextlib
 import datetime
 import importlib.metadata
 import json
-import os
-import shutil
 import signal
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -15,29 +13,30 @@ from typing import Any
 
 from grpo_rlvr.cli import say, write_json, write_text
 from grpo_rlvr.config import Config, config_to_yaml
-from grpo_rlvr.errors import EXIT_YES, CheckFailed, GrpoRlvrError, MissingError, Problem, UserError
+from grpo_rlvr.device import device_type
+from grpo_rlvr.errors import EXIT_YES, CheckFailed, MissingError, Problem, UserError
+from grpo_rlvr.inspection.fingerprint import reward_parts
 from grpo_rlvr.inspection.gate import check_gate
+from grpo_rlvr.inspection.jsonl import sha256
 from grpo_rlvr.inspection.model_files import model_folder
 from grpo_rlvr.rewards import BuiltReward
 from grpo_rlvr.training.adapter import RewardBatch
-from grpo_rlvr.training.held_out import compare, read_records, record_path
-from grpo_rlvr.training.lint import Finding, lint
+from grpo_rlvr.training.held_out import compare, describe, read_header, read_records, record_path
+from grpo_rlvr.training.preflight import check, check_disk, check_prompt, model_parameters, report_check
+from grpo_rlvr.training.process import explained_failures, is_main_process, loading_errors, quiet_about_dropped
 from grpo_rlvr.training.run_folder import RunFolder
-from grpo_rlvr.training.settings import build_grpo_config, check_machine, check_packages, checkpoint_bytes, grpo_settings, peft_config
-from grpo_rlvr.trl_settings import installed_trl_version
+from grpo_rlvr.training.settings import build_grpo_config, check_launch, check_machine, grpo_settings, peft_config
 
 __all__ = [
-    "RewardBatch", "RunFolder", "build_grpo_config", "check", "check_disk", "finish", "grpo_settings", "has_accelerator", "main_process_lock",
-    "model_path", "needs_first_evaluation", "open_gate", "peft_config", "quiet", "readable_errors", "report_check", "start", "stopped",
+    "RewardBatch", "RunFolder", "already_finished", "build_grpo_config", "check", "explained_failures", "finish", "held_out_digest", "loading_errors",
+    "main_process_lock", "model_path", "needs_evaluation", "open_gate", "peft_config", "prepare", "report_check", "settings_for", "start",
+    "steps_left", "stopped",
 ]  # fmt: skip
-
-
-TESTED_TRL = "1.16"
 
 
 def __getattr__(name: str):
     # The callbacks derive from transformers' class, and importing that takes seconds that `--check` can do without.
-    if name in ("HeldOutCallback", "ProgressCallback", "StopCallback"):
+    if name.endswith("Callback"):
         from grpo_rlvr.training import callbacks
 
         return getattr(callbacks, name)
@@ -55,80 +54,12 @@ def open_gate(config: Config, rewards: Sequence[BuiltReward], rows: Sequence[dic
         gate = check_gate(config, rewards, rows)
         for text in gate["warnings"] if is_main_process() else ():
             say(f"warning: {text}")
-        return {"gate": {k: gate[k] for k in ("at", "reviewers", "reviewer_kind", "counts", "fingerprint")}}
+        kept = {k: gate[k] for k in ("at", "reviewers", "reviewer_kind", "counts", "fingerprint", "warnings")}
+        return {"gate": {**kept, "completions_from": gate["sampling"].get("source")}}
     if not without.strip():
         raise UserError("gate", Problem("--without-gate", "the reason is empty", "say why nobody has read samples; it is recorded in the run"))
     say(f"warning: training without the inspection gate: {without}")
     return {"without_gate": without}
-
-
-def check(config: Config, rows: Sequence[dict], held_out: Sequence[dict]) -> list[Finding]:
-    """Warnings and notes on the settings, printed on the main process.
-
-    Raises:
-        UserError: a setting that cannot work (all of them at once), or a model folder that is not there.
-        MissingError: training packages are not installed.
-    """
-    check_packages()
-    model_folder(config)
-    findings = lint(config, len(rows), int(os.environ.get("WORLD_SIZE", "1")))
-    installed = installed_trl_version()
-    if not (installed or "").startswith(f"{TESTED_TRL}."):
-        findings.append(
-            Finding(
-                "warning", "trl_version", f"TRL {installed} is installed; this was tested with {TESTED_TRL}", f"pip install 'trl~={TESTED_TRL}.0'"
-            )
-        )
-    prompts = {json.dumps(r["prompt"], sort_keys=True) for r in rows}
-    leaked = sum(json.dumps(r["prompt"], sort_keys=True) in prompts for r in held_out)
-    if leaked:
-        findings.append(
-            Finding(
-                "warning",
-                "held_out_leak",
-                f"{leaked} of {len(held_out)} held-out prompts are training prompts too",
-                "remove them from one of the two",
-            )
-        )
-    errors = [f for f in findings if f.level == "error"]
-    if errors:
-        raise UserError("config", [Problem("", f.message, f.fix) for f in errors])
-    if is_main_process():
-        for f in findings:
-            say(f"{f.level}: {f.message}" + (f"\n    -> {f.fix}" if f.fix else ""))
-    return findings
-
-
-def has_accelerator() -> bool:
-    """Whether torch sees a GPU (or another accelerator)."""
-    import torch
-
-    return torch.accelerator.is_available()
-
-
-def report_check(config: Config, settings: dict[str, Any], findings: list[Finding], gate: dict) -> tuple[int, dict]:
-    """The answer of `--check`: builds TRL's config and loads tokenizer and model shape, then says what training would use."""
-    machine = check_machine(config, has_accelerator())
-    if machine and has_accelerator():
-        raise MissingError("missing", machine)
-    # A config is often checked on a laptop; what only the training machine has cannot be asked for there.
-    for problem in machine:
-        say(f"warning: {problem}")
-    with readable_errors(config):
-        from transformers import AutoConfig, AutoTokenizer
-
-        build_grpo_config({**settings, **({} if has_accelerator() else {"use_cpu": True, "use_vllm": False})}, eval_on_start=False)
-        where = model_path(config)
-        AutoConfig.from_pretrained(where, revision=config.model.revision)
-        tokenizer = AutoTokenizer.from_pretrained(where, revision=config.model.revision)
-    if tokenizer.chat_template is None:
-        say("warning: the tokenizer has no chat template; prompts must be plain text")
-    added = {k: v for k, v in settings.items() if k not in config.grpo}
-    say(f"check passed; added to your grpo settings: {json.dumps(added, default=str)}")
-    if not has_accelerator():
-        say("no GPU here: this machine would train on the CPU")
-    result = {"ok": True, "findings": [vars(f) for f in findings], "settings": json.loads(json.dumps(settings, default=str)), **gate}
-    return EXIT_YES, {"schema": "grpo-rlvr/check/1", **result}
 
 
 def model_path(config: Config) -> str:
@@ -137,32 +68,42 @@ def model_path(config: Config) -> str:
     return config.model.name_or_path if folder is None else str(folder)
 
 
-def is_main_process() -> bool:
-    """Whether this is the process that writes and prints."""
-    return os.environ.get("RANK", "0") == "0"
-
-
 def main_process_lock(run: RunFolder):
     """The run folder's lock, held by the main process only."""
     return run.locked() if is_main_process() else contextlib.nullcontext()
 
 
+def settings_for(config: Config, rewards: Sequence[BuiltReward], run: RunFolder, held_out: bool) -> dict[str, Any]:
+    """`grpo_settings` for this machine."""
+    return grpo_settings(config, rewards, run, held_out, device_type(config) != "cpu")
+
+
+def held_out_digest(config: Config, rewards: Sequence[BuiltReward], held_out: Sequence[dict]) -> str:
+    """What an accuracy rests on; two evaluations are compared only if theirs are equal."""
+    return sha256([reward_parts(config, rewards), list(held_out)])
+
+
+def already_finished(run: RunFolder) -> tuple[int, dict] | None:
+    """The answer for `--resume` of a run that is done: its result again, so that a scheduler that always resumes sees a yes."""
+    if not run.result.exists():
+        return None
+    say(f"nothing to do: {run.root} holds a finished run")
+    return EXIT_YES, json.loads(run.result.read_text(encoding="utf-8"))
+
+
 def start(run: RunFolder, config: Config, settings: dict[str, Any], gate: dict, resume: bool) -> Path | None:
     """Record what this run is and return the checkpoint to resume from."""
-    machine = check_machine(config, has_accelerator())
+    accelerator = device_type(config) != "cpu"
+    machine = [*check_machine(config, accelerator), *check_launch(accelerator)]
     if machine:
         raise MissingError("missing", machine)
-    model_path(config)
-    os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")
     if resume and config.grpo.get("save_only_model"):
-        raise UserError(
-            "run",
-            Problem("--resume", "grpo.save_only_model leaves out the optimizer, so a resumed run would start it afresh", "start a new run folder"),
-        )
-    checkpoint = run.start(resume)
+        message = "grpo.save_only_model leaves out the optimizer, so a resumed run would start it afresh"
+        raise UserError("run", Problem("--resume", message, "start a new run folder"))
+    checkpoint = run.start(resume, is_main_process())
     if is_main_process():
-        if not has_accelerator():
-            say("no GPU found: training on the CPU")
+        if not accelerator:
+            say("no GPU is used: training on the CPU")
         if resume:
             say(f"going on from {checkpoint.name}" if checkpoint else "nothing to resume: starting from step 0")
             _name_changes(run, config)
@@ -174,108 +115,68 @@ def start(run: RunFolder, config: Config, settings: dict[str, Any], gate: dict, 
     return checkpoint
 
 
-def needs_first_evaluation(run: RunFolder) -> bool:
-    """Whether the held-out accuracy before training is still unknown."""
-    return not record_path(run.logs, 0).exists()
-
-
-def quiet(trainer) -> None:
-    """Take out the callbacks that print to stdout, where only our progress lines go."""
+def prepare(trainer, config: Config, rows: Sequence[dict]) -> None:
+    """Last checks with the model in memory, and silence on stdout but for our progress lines."""
     from transformers import PrinterCallback, ProgressCallback
 
     trainer.remove_callback(PrinterCallback)
     trainer.remove_callback(ProgressCallback)
-
-
-def check_disk(trainer, run: RunFolder) -> None:
-    """Refuse a run whose checkpoints cannot fit on the disk.
-
-    Raises:
-        MissingError: less free space than the checkpoints that are kept, plus one that is being written.
-    """
-    if trainer.args.save_strategy == "no":
-        return
-    counts = [(p.numel(), p.requires_grad) for p in trainer.model.parameters()]
-    size = checkpoint_bytes(
-        sum(n for n, grad in counts if grad), sum(n for n, _ in counts), trainer.args.save_only_model is False and _is_lora(trainer)
-    )
-    kept = trainer.args.save_total_limit or 2
-    free = shutil.disk_usage(run.root).free
-    if free < (kept + 1) * size:
-        message = (
-            f"{free / 1e9:.1f} GB free, and {kept} checkpoints of {size / 1e9:.1f} GB plus one being written need {(kept + 1) * size / 1e9:.1f} GB"
-        )
-        raise MissingError("disk", Problem("run.folder", message, "free space, choose another run.folder, or lower grpo.save_total_limit"))
+    quiet_about_dropped()
+    check_prompt(trainer.processing_class, rows[0]["prompt"], config)
+    check_disk(model_parameters(trainer.model), trainer.args, config)
 
 
 @contextlib.contextmanager
-def readable_errors(config: Config) -> Iterator[None]:
-    """Turn what goes wrong inside TRL and torch into one clear message, where we know what it means."""
-    try:
+def steps_left() -> Iterator[None]:
+    """Around `trainer.train`: a checkpoint that already holds all the steps is loaded, and nothing is trained."""
+    from grpo_rlvr.training.callbacks import AlreadyTrained
+
+    with contextlib.suppress(AlreadyTrained):
         yield
-    except GrpoRlvrError:
-        raise
-    except RuntimeError as exc:
-        # torch reports a full disk only as a failed write of its own.
-        if "PytorchStreamWriter" in str(exc) or "enforce fail at inline_container" in str(exc):
-            raise MissingError(
-                "disk", Problem("run.folder", f"a checkpoint could not be written: {str(exc).splitlines()[0][:160]}", "free space, then --resume")
-            ) from exc
-        if "out of memory" in str(exc).lower():
-            fix = "lower per_device_train_batch_size (and raise gradient_accumulation_steps), or max_completion_length"
-            raise MissingError("memory", Problem("grpo", str(exc).splitlines()[0][:200], fix)) from exc
-        raise
-    except OSError as exc:
-        if exc.errno is not None and exc.filename is None and "model" not in str(exc).lower():
-            raise
-        text = str(exc).splitlines()[0][:200]
-        raise UserError(
-            "config",
-            Problem(
-                "model.name_or_path",
-                f"{config.model.name_or_path} cannot be loaded: {text}",
-                "a folder or hub name with config, weights and tokenizer",
-            ),
-        ) from exc
+
+
+def needs_evaluation(run: RunFolder, step: int) -> bool:
+    """Whether the held-out accuracy at `step` is not on record; its line is written after its records."""
+    return step not in run.evaluations.steps()
 
 
 def stopped(trainer, run: RunFolder, stop) -> tuple[int, dict]:
     """The answer of a run that ended early; 128 + signal number, as shells count, so that a scheduler sees it is not done."""
     step, steps = trainer.state.global_step, trainer.state.max_steps
     if stop.received is None:
-        raise CheckFailed(
-            "run", Problem("train", f"training ended at step {step} of {steps} without a signal", "a callback stopped it; --resume goes on")
-        )
+        raise CheckFailed("run", Problem("train", f"training ended at step {step} of {steps} without a signal", "a callback stopped it; see above"))
     name = signal.Signals(stop.received).name
     if is_main_process():
-        say(f"stopped by {name} at step {step} of {steps}; checkpoint-{step} is saved; go on with --resume")
+        saved = f"checkpoint-{step} is saved; go on with --resume" if trainer.args.save_strategy != "no" else "nothing is saved (save_strategy: no)"
+        say(f"stopped by {name} at step {step} of {steps}; {saved}")
     return 128 + stop.received, {"schema": "grpo-rlvr/result/1", "finished": False, "stopped_by": name, "steps": step, "max_steps": steps}
 
 
-def finish(trainer, run: RunFolder, config: Config, gate: dict) -> tuple[int, dict]:
+def finish(trainer, run: RunFolder, gate: dict) -> tuple[int, dict]:
     """Write `train/result.json` and print what was learned."""
     step = trainer.state.global_step
-    result = {"finished": True, "steps": step, "model": "train/model", "at": _now(), **gate}
-    first, last = record_path(run.logs, 0), record_path(run.logs, step)
-    if first.exists() and last.exists() and step > 0:
-        result["held_out"] = compare(read_records(first), read_records(last))
+    # With load_best_model_at_end the saved model is that of an earlier step.
+    best = trainer.state.best_global_step if trainer.args.load_best_model_at_end and trainer.state.best_model_checkpoint else None
+    of_model = best or step
+    result = {"finished": True, "steps": step, "model": "train/model", "model_step": of_model, "at": _now(), **gate}
     if is_main_process():
+        result |= _before_and_after(run, of_model)
         write_json(run.result, "result", 1, result)
-        if "held_out" in result:
-            say(describe(result["held_out"]))
         say(f"done: {step} steps; model in {run.model}")
     return EXIT_YES, {"schema": "grpo-rlvr/result/1", **result}
 
 
-def describe(held_out: dict) -> str:
-    """'held-out accuracy 35.2% -> 94.1% (+58.9 points, 95% interval +52.0 to +64.7, 256 prompts)'."""
-    if held_out["difference"] is None:
-        return "held-out accuracy: no prompt was judged both before and after"
-    low, high = held_out["ci95"]
-    return (
-        f"held-out accuracy {held_out['before']:.1%} -> {held_out['after']:.1%} ({100 * held_out['difference']:+.1f} points, "
-        f"95% interval {100 * low:+.1f} to {100 * high:+.1f}, {held_out['prompts']} prompts, paired)"
-    )
+def _before_and_after(run: RunFolder, step: int) -> dict:
+    first, last = record_path(run.logs, 0), record_path(run.logs, step)
+    if step == 0 or not first.exists() or not last.exists():
+        return {}
+    if read_header(first)["inputs"] != read_header(last)["inputs"]:
+        note = "the held-out rows or the rewards changed since the first evaluation: before and after cannot be compared"
+        say(f"warning: {note}")
+        return {"held_out_note": note}
+    held_out = compare(read_records(first), read_records(last))
+    say(describe(held_out))
+    return {"held_out": held_out}
 
 
 def versions() -> dict[str, str]:
@@ -292,10 +193,6 @@ def _name_changes(run: RunFolder, config: Config) -> None:
     if before.exists() and before.read_text(encoding="utf-8") != config_to_yaml(config):
         write_text(run.root / f"config.before-{_now().replace(':', '')}.yaml", before.read_text(encoding="utf-8"))
         say("warning: the config differs from the one this run began with; the earlier one is kept beside config.resolved.yaml")
-
-
-def _is_lora(trainer) -> bool:
-    return hasattr(trainer.model, "peft_config")
 
 
 def _now() -> str:

@@ -40,10 +40,14 @@ class ProgressLog:
             write_text(self.path, "".join(line + "\n" for line in kept))
         return len(lines) - len(kept)
 
+    def steps(self) -> list[int]:
+        """The steps of all whole lines."""
+        lines = self.path.read_text(encoding="utf-8", errors="replace").splitlines() if self.path.exists() else []
+        return [at for line in lines if (at := _step(line)) is not None]
+
     def last_step(self) -> int:
         """The step of the last whole line; 0 if there is none."""
-        lines = self.path.read_text(encoding="utf-8", errors="replace").splitlines() if self.path.exists() else []
-        return max((at for line in lines if (at := _step(line)) is not None), default=0)
+        return max(self.steps(), default=0)
 
 
 def progress_line(logs: dict, step: int, mem_gb: float | None, temp_c: float | None, eta_s: float | None) -> dict:
@@ -56,9 +60,10 @@ def progress_line(logs: dict, step: int, mem_gb: float | None, temp_c: float | N
         temp_c: GPU temperature in degrees Celsius, None where it cannot be read.
         eta_s: seconds to the end at the pace so far.
     """
-    line = dict.fromkeys(FIRST_KEYS)
-    line.update(step=step, loss=logs.get("loss", logs.get("train_loss")), lr=logs.get("learning_rate"), mem_gb=mem_gb, temp_c=temp_c)
-    line.update({k: v for k, v in logs.items() if k not in ("loss", "learning_rate")})
+    line = {"step": step, "loss": logs.get("loss", logs.get("train_loss")), "lr": logs.get("learning_rate"), "mem_gb": mem_gb, "temp_c": temp_c}
+    # A reward may log a metric under any name; ours keep theirs.
+    own = (*FIRST_KEYS, "eta_s")
+    line.update({f"metric/{k}" if k in own else k: v for k, v in logs.items() if k not in ("loss", "learning_rate")})
     line["eta_s"] = eta_s
     odd = [k for k, v in line.items() if isinstance(v, float) and not math.isfinite(v)]
     line.update(dict.fromkeys(odd))

@@ -47,12 +47,14 @@ class RunFolder:
     def model(self) -> Path:
         return self.train / "model"
 
-    def start(self, resume: bool) -> Path | None:
-        """Make the folder ready and return the checkpoint to resume from, None for a start from step 0.
+    def refuse(self, resume: bool) -> None:
+        """Changes nothing.
 
         Raises:
             UserError: the folder holds a finished run, or an unfinished one and `resume` is not asked for.
         """
+        if self.root.exists() and not self.root.is_dir():
+            raise UserError("run", Problem("run.folder", f"{self.root} is a file", "choose another run.folder"))
         if self.result.exists():
             steps = json.loads(self.result.read_text(encoding="utf-8")).get("steps", "?")
             raise UserError(
@@ -65,14 +67,24 @@ class RunFolder:
                 "run",
                 Problem("run.folder", f"{self.root} holds an unfinished run (step {done})", "add --resume to go on, or choose another run.folder"),
             )
-        self.logs.mkdir(parents=True, exist_ok=True)
-        if not resume:
-            return None
-        set_aside_incomplete(self.checkpoints)
-        checkpoint = newest_complete(self.checkpoints)
-        at = step_of(checkpoint) if checkpoint else 0
-        self.progress.rewind(at)
-        self.evaluations.rewind(at)
+
+    def start(self, resume: bool, main_process: bool = True) -> Path | None:
+        """Make the folder ready and return the checkpoint to resume from, None for a start from step 0.
+
+        Args:
+            main_process: the other processes only look, since two that rename the same folder would trip over one another.
+        """
+        self.refuse(resume)
+        if main_process:
+            self.logs.mkdir(parents=True, exist_ok=True)
+            if resume:
+                set_aside_incomplete(self.checkpoints)
+        checkpoint = newest_complete(self.checkpoints) if resume else None
+        if main_process:
+            # From step 0 the first evaluation is made anew: rewards and rows may have been mended since.
+            at = step_of(checkpoint) if checkpoint else -1
+            self.progress.rewind(at)
+            self.evaluations.rewind(at)
         return checkpoint
 
     @contextlib.contextmanager

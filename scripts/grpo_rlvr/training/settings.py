@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import importlib.metadata
 import importlib.util
 import os
 from collections.abc import Sequence
 from typing import Any
 
 from grpo_rlvr.config import Config
-from grpo_rlvr.errors import MissingError, Problem, UserError
+from grpo_rlvr.errors import MissingError, Problem
 from grpo_rlvr.rewards import BuiltReward
 from grpo_rlvr.training.run_folder import RunFolder
 
@@ -27,7 +26,7 @@ def grpo_settings(config: Config, rewards: Sequence[BuiltReward], run: RunFolder
         model_init["revision"] = config.model.revision
     owned = {"output_dir": str(run.checkpoints), "reward_weights": [r.weight for r in rewards], "model_init_kwargs": model_init}
     # A file of one line a step is what pollers read; TRL's own default logs each tenth step.
-    left_open = {"logging_steps": 1, "report_to": "none", "disable_tqdm": True}
+    left_open = {"logging_steps": 1, "report_to": "none", "disable_tqdm": True, "num_completions_to_print": 0}
     if not accelerator:
         left_open |= {"use_cpu": True, "bf16": False}
     if held_out:
@@ -37,28 +36,17 @@ def grpo_settings(config: Config, rewards: Sequence[BuiltReward], run: RunFolder
 
 
 def build_grpo_config(settings: dict[str, Any], eval_on_start: bool):
-    """The `GRPOConfig`; what TRL refuses becomes a message of ours."""
+    """The `GRPOConfig`. The run decides itself when the first evaluation is due."""
     from trl import GRPOConfig
 
-    try:
-        return GRPOConfig(**settings, **({"eval_on_start": True} if eval_on_start else {}))
-    except (TypeError, ValueError) as exc:
-        raise UserError(
-            "config", Problem("grpo", f"TRL {importlib.metadata.version('trl')} refuses the settings: {exc}", "change the setting it names")
-        ) from exc
+    return GRPOConfig(**{**settings, "eval_on_start": eval_on_start})
 
 
 def peft_config(config: Config):
-    """The `LoraConfig` of `model.lora`, or None for full tuning.
-
-    Raises:
-        MissingError: peft is not installed.
-    """
+    """The `LoraConfig` of `model.lora`, or None for full tuning."""
     lora = config.model.lora
     if lora is None:
         return None
-    if importlib.util.find_spec("peft") is None:
-        raise MissingError("missing", Problem("model.lora", "the package peft is not installed", "run: pip install peft"))
     from peft import LoraConfig
 
     return LoraConfig(r=lora.r, lora_alpha=lora.alpha, lora_dropout=lora.dropout, target_modules=lora.target_modules, task_type="CAUSAL_LM")
@@ -67,6 +55,8 @@ def peft_config(config: Config):
 def check_machine(config: Config, accelerator: bool) -> list[Problem]:
     """What this machine lacks for training as the config asks; empty if nothing."""
     problems = []
+    if config.model.lora and importlib.util.find_spec("peft") is None:
+        problems.append(Problem("model.lora", "the package peft is not installed", "run: pip install peft"))
     if config.hardware.gpu and not accelerator:
         problems.append(
             Problem(
@@ -77,14 +67,18 @@ def check_machine(config: Config, accelerator: bool) -> list[Problem]:
         )
     if config.grpo.get("use_vllm") and importlib.util.find_spec("vllm") is None:
         problems.append(Problem("grpo.use_vllm", "vLLM is not installed", "run: pip install 'vllm>=0.22,<=0.31.0', or set grpo.use_vllm: false"))
-    if accelerator and "WORLD_SIZE" not in os.environ and not config.grpo.get("use_cpu"):
-        import torch
-
-        count = torch.accelerator.device_count()
-        if count > 1:
-            fix = f"accelerate launch --num_processes {count} train.py ..., or CUDA_VISIBLE_DEVICES=0 for one GPU"
-            problems.append(Problem("launch", f"{count} GPUs are visible and TRL trains one process a GPU", fix))
     return problems
+
+
+def check_launch(accelerator: bool) -> list[Problem]:
+    """Whether training was started with one process a GPU; torch's DataParallel, the only other way, is refused by TRL."""
+    if not accelerator or "WORLD_SIZE" in os.environ:
+        return []
+    import torch
+
+    count = torch.accelerator.device_count()
+    fix = f"accelerate launch --num_processes {count} train.py ..., or CUDA_VISIBLE_DEVICES=0 for one GPU"
+    return [Problem("launch", f"{count} GPUs are visible and TRL trains one process a GPU", fix)] if count > 1 else []
 
 
 def check_packages() -> None:
@@ -96,6 +90,14 @@ def check_packages() -> None:
         )
 
 
-def checkpoint_bytes(trainable: int, total: int, lora: bool) -> int:
-    """Size of one checkpoint: weights in float32 and two Adam moments (4 + 8 bytes a trainable parameter)."""
-    return 12 * trainable if lora else 4 * total + 8 * trainable
+def bytes_on_disk(parameters: list[tuple[int, int, bool]], lora: bool, model_only: bool, checkpoints: int) -> int:
+    """What `checkpoints` checkpoints and the model saved at the end take.
+
+    Args:
+        parameters: (count, bytes an element, trained) of each tensor. AdamW keeps two moments in the dtype of the weights.
+        lora: only the trained tensors, the adapters, are saved.
+        model_only: without the optimizer.
+    """
+    weights = sum(n * size for n, size, trained in parameters if trained or not lora)
+    moments = 0 if model_only else sum(2 * n * size for n, size, trained in parameters if trained)
+    return checkpoints * (weights + moments) + weights

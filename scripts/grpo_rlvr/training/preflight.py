@@ -1,0 +1,157 @@
+"""All that can be known before the first step: settings, data split, model folder, machine, disk, run folder."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import shutil
+from collections.abc import Sequence
+from typing import Any
+
+from grpo_rlvr.cli import say
+from grpo_rlvr.config import Config
+from grpo_rlvr.data import to_dataset
+from grpo_rlvr.device import device_type
+from grpo_rlvr.errors import EXIT_YES, MissingError, Problem, UserError
+from grpo_rlvr.inspection.model_files import model_folder
+from grpo_rlvr.training.lint import Finding, lint
+from grpo_rlvr.training.process import is_main_process, loading_errors
+from grpo_rlvr.training.run_folder import RunFolder
+from grpo_rlvr.training.settings import build_grpo_config, bytes_on_disk, check_launch, check_machine, check_packages
+from grpo_rlvr.trl_settings import installed_trl_version
+
+TESTED_TRL = "1.16"
+
+
+def check(config: Config, rows: Sequence[dict], held_out: Sequence[dict]) -> list[Finding]:
+    """Warnings and notes on the settings, printed on the main process.
+
+    Raises:
+        UserError: a setting that cannot work (all of them at once), or a model folder that is not there or holds no weights.
+        MissingError: training packages are not installed.
+    """
+    check_packages()
+    folder = model_folder(config)
+    if folder is not None and not any(any(folder.glob(pattern)) for pattern in ("*.safetensors", "*.bin")):
+        raise UserError(
+            "model", Problem("model.name_or_path", f"{folder} holds no weights (*.safetensors)", "give the folder that save_pretrained wrote")
+        )
+    findings = lint(config, len(rows), processes(config))
+    installed = installed_trl_version()
+    if not (installed or "").startswith(f"{TESTED_TRL}."):
+        message = f"TRL {installed} is installed; this was tested with {TESTED_TRL}"
+        findings.append(Finding("warning", "trl-version", message, f"pip install 'trl~={TESTED_TRL}.0'"))
+    findings += _leaked(rows, held_out)
+    errors = [f for f in findings if f.level == "error"]
+    if errors:
+        raise UserError("config", [Problem(f.code, f.message, f.fix) for f in errors])
+    if is_main_process():
+        for f in findings:
+            say(f"{f.level} ({f.code}): {f.message}" + (f"\n    -> {f.fix}" if f.fix else ""))
+    return findings
+
+
+def processes(config: Config) -> int:
+    """How many processes train: as launched, else as the config's hardware says."""
+    return int(os.environ.get("WORLD_SIZE") or config.hardware.count * config.hardware.nodes)
+
+
+def _leaked(rows: Sequence[dict], held_out: Sequence[dict]) -> list[Finding]:
+    prompts = {json.dumps(r["prompt"], sort_keys=True) for r in rows}
+    leaked = sum(json.dumps(r["prompt"], sort_keys=True) in prompts for r in held_out)
+    message = f"{leaked} of {len(held_out)} held-out prompts are training prompts too"
+    return [Finding("warning", "held-out-leak", message, "remove them from one of the two")] if leaked else []
+
+
+def report_check(
+    config: Config, settings: dict[str, Any], rows: Sequence[dict], findings: list[Finding], gate: dict, resume: bool
+) -> tuple[int, dict]:
+    """The answer of `--check`: everything but the training, and nothing written.
+
+    What only the training machine has cannot be asked for on a laptop: without a GPU, what is missing is a warning.
+    """
+    RunFolder(config.run_folder).refuse(resume)
+    accelerator = device_type(config) != "cpu"
+    machine = check_machine(config, accelerator)
+    if machine and accelerator:
+        raise MissingError("missing", machine)
+    for problem in [*machine, *check_launch(accelerator)]:
+        say(f"warning: {problem}")
+    with loading_errors(config):
+        args = build_grpo_config({**settings, **({} if accelerator else {"use_cpu": True, "use_vllm": False})}, eval_on_start=False)
+        parameters, tokenizer = _shape(config)
+    check_prompt(tokenizer, rows[0]["prompt"], config)
+    to_dataset(rows)
+    check_disk(parameters, args, config)
+    added = {k: v for k, v in settings.items() if k not in config.grpo}
+    say(f"check passed for {processes(config)} process(es); added to your grpo settings: {json.dumps(added, default=str)}")
+    if not accelerator:
+        say("no GPU is used: this machine would train on the CPU")
+    plain = json.loads(json.dumps(settings, default=str))
+    result = {"ok": True, "processes": processes(config), "findings": [vars(f) for f in findings], "settings": plain, **gate}
+    return EXIT_YES, {"schema": "grpo-rlvr/check/1", **result}
+
+
+def check_prompt(tokenizer: Any, prompt: str | list[dict], config: Config) -> None:
+    """Refuse chat prompts that the tokenizer cannot render.
+
+    Raises:
+        UserError: no chat template, or a template that fails on the first prompt.
+    """
+    if isinstance(prompt, str):
+        return
+    if not tokenizer.chat_template:
+        fix = "give text prompts (and no data.system_prompt), or a tokenizer with a chat template"
+        raise UserError("model", Problem("model.name_or_path", "the prompts are messages, but the tokenizer has no chat template", fix))
+    try:
+        tokenizer.apply_chat_template(prompt, add_generation_prompt=True, tokenize=False, **(config.sampling["chat_template_kwargs"] or {}))
+    except Exception as exc:  # a template is a program of its own
+        message = f"the chat template fails on the first prompt: {type(exc).__name__}: {exc}"
+        raise UserError("model", Problem("data.train", message, "bring the messages into the form the template wants")) from exc
+
+
+def check_disk(parameters: list[tuple[int, int, bool]], args: Any, config: Config, max_steps: int | None = None) -> None:
+    """Refuse a run whose checkpoints cannot fit on the disk.
+
+    Args:
+        parameters: (count, bytes an element, trained) of each tensor of the model.
+        max_steps: optimizer steps of the run, where they are known.
+
+    Raises:
+        MissingError: less free space than the checkpoints that are kept, one that is being written, and the final model.
+    """
+    steps = max_steps or (args.max_steps if args.max_steps > 0 else None)
+    every = args.save_steps if args.save_strategy == "steps" and args.save_steps >= 1 else None
+    kept = 0 if args.save_strategy == "no" else math.ceil(steps / every) if steps and every else 2
+    if args.save_total_limit and kept:
+        kept = min(kept, args.save_total_limit) + 1
+    needed = bytes_on_disk(parameters, config.model.lora is not None, bool(args.save_only_model), kept)
+    place = config.run_folder
+    while not place.exists():
+        place = place.parent
+    free = shutil.disk_usage(place).free
+    if free < needed:
+        message = f"{free / 1e9:.1f} GB free; {kept} checkpoint(s) and the final model need {needed / 1e9:.1f} GB"
+        raise MissingError("disk", Problem("run.folder", message, "free space, choose another run.folder, or set a lower grpo.save_total_limit"))
+
+
+def model_parameters(model: Any) -> list[tuple[int, int, bool]]:
+    """(count, bytes an element, trained) of each tensor."""
+    return [(p.numel(), p.element_size(), p.requires_grad) for p in model.parameters()]
+
+
+def _shape(config: Config):
+    """The model's parameters, without its weights in memory, and its tokenizer."""
+    import torch
+    from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer
+
+    folder = model_folder(config)
+    name = str(folder or config.model.name_or_path)
+    shared = {"revision": config.model.revision, "trust_remote_code": bool(config.grpo.get("trust_remote_code"))}
+    shape = AutoConfig.from_pretrained(name, **shared)
+    dtype = None if config.model.dtype == "auto" else getattr(torch, config.model.dtype)
+    with torch.device("meta"):
+        model = AutoModelForCausalLM.from_config(shape, dtype=dtype or shape.dtype, trust_remote_code=shared["trust_remote_code"])
+    model.requires_grad_(config.model.lora is None)
+    return model_parameters(model), AutoTokenizer.from_pretrained(name, **shared)

@@ -1,0 +1,72 @@
+"""This process among several, and what goes wrong in it, said so that people can act on it."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib.metadata
+import logging
+import os
+from collections.abc import Iterator
+
+from grpo_rlvr.config import Config
+from grpo_rlvr.errors import GrpoRlvrError, MissingError, Problem, UserError
+
+
+def is_main_process() -> bool:
+    """Whether this is the process that writes and prints."""
+    return os.environ.get("RANK", "0") == "0"
+
+
+@contextlib.contextmanager
+def loading_errors(config: Config) -> Iterator[None]:
+    """Around the building of config, model and trainer: what TRL and transformers refuse becomes one message.
+
+    Raises:
+        MissingError: a package that a setting needs is not installed.
+        UserError: a model that cannot be loaded, or a setting that is refused.
+    """
+    try:
+        with explained_failures():
+            yield
+    except GrpoRlvrError:
+        raise
+    except (ImportError, importlib.metadata.PackageNotFoundError) as exc:
+        raise MissingError("missing", Problem("grpo", f"a setting needs a package: {_first_line(exc)}", "install it, or change the setting")) from exc
+    except OSError as exc:
+        # transformers raises bare OSErrors, without errno, for names and folders that it cannot load.
+        if exc.errno is not None:
+            raise
+        fix = "model.name_or_path must be a folder or hub name with config, weights and tokenizer"
+        raise UserError("model", Problem("model.name_or_path", f"{config.model.name_or_path}: {_first_line(exc)}", fix)) from exc
+    except (ValueError, TypeError, KeyError, AttributeError, RuntimeError) as exc:
+        trl = importlib.metadata.version("trl")
+        message = f"TRL {trl} or transformers refuses this: {type(exc).__name__}: {_first_line(exc)}"
+        raise UserError("config", Problem("grpo, model", message, "change what it names")) from exc
+
+
+@contextlib.contextmanager
+def explained_failures() -> Iterator[None]:
+    """Around everything that trains or saves: a full disk and full GPU memory, which come as errors of torch's and safetensors' own."""
+    try:
+        yield
+    except Exception as exc:
+        text = _first_line(exc)
+        if "PytorchStreamWriter" in text or "enforce fail at inline_container" in text or type(exc).__name__ == "SafetensorError":
+            raise MissingError("disk", Problem("run.folder", f"a checkpoint could not be written: {text}", "free space, then --resume")) from exc
+        if isinstance(exc, RuntimeError) and "out of memory" in text.lower():
+            fix = "lower per_device_train_batch_size (and raise gradient_accumulation_steps as much), or max_completion_length"
+            raise MissingError("memory", Problem("grpo", text, fix)) from exc
+        raise
+
+
+def quiet_about_dropped() -> None:
+    """Keep TRL from logging each dropped completion whole, with advice that does not apply: the progress line counts them."""
+    logging.getLogger("trl.trainer.grpo_trainer").addFilter(_is_not_about_dropped)
+
+
+def _is_not_about_dropped(record: logging.LogRecord) -> bool:
+    return not str(record.msg).startswith("All reward functions returned None")
+
+
+def _first_line(exc: BaseException) -> str:
+    return (str(exc).strip().splitlines() or [type(exc).__name__])[0]
