@@ -49,17 +49,18 @@ def train(args) -> tuple[int, dict]:
     check_rows(rewards, rows)
     check_rows(rewards, held_out, "data.eval") if held_out else None
 
-    # 2. Has a person read samples, and is everything they judged still the same?
+    # 2. Do the settings hang together, and can this machine run them?
     from grpo_rlvr.training import launch
 
-    gate = launch.open_gate(config, rewards, rows, args.without_gate)
-
-    # 3. Do the settings hang together, and can this machine run them?
     findings = launch.check(config, rows, held_out)
     run = launch.RunFolder(config.run_folder)
     settings = launch.settings_for(config, rewards, run, bool(held_out))
-    if args.check:
-        return launch.report_check(config, settings, rows, findings, gate, args.resume)
+    checked = launch.report_check(config, settings, rows, findings, args.resume) if args.check else None
+
+    # 3. Has a person read samples, and is everything they judged still the same?
+    gate = launch.open_gate(config, rewards, rows, args.without_gate)
+    if checked:
+        return checked[0], {**checked[1], **gate}
     if args.resume and (done := launch.already_finished(run)):
         return done
 

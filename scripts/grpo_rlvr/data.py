@@ -7,6 +7,7 @@ see the same values: nested columns are JSON text in both, because Arrow would f
 from __future__ import annotations
 
 import csv
+import difflib
 import json
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -73,18 +74,15 @@ def check_rows(rewards: Sequence, rows: Sequence[dict], place: str = "data.train
     columns = set().union(*(row.keys() for row in rows))
     absent = [(r, c) for r in rewards for c in r.columns if c not in columns]
     if absent:
-        have = ", ".join(sorted(columns - {ROW_ID, "prompt"})) or "none"
-        raise UserError(
-            "data",
-            [
-                Problem(
-                    place,
-                    f"reward '{r.name}' needs the column '{c}'; the data has: {have}",
-                    f"add it, or map it: data.columns: {{{c}: <name in the file>}}",
-                )
-                for r, c in absent
-            ],
-        )
+        names = sorted(columns - {ROW_ID, "prompt"})
+        have = ", ".join(names) or "none"
+        problems = []
+        for reward, column in absent:
+            close = difflib.get_close_matches(column, names, n=1)
+            hint = f"did you mean '{close[0]}'? " if close else ""
+            fix = f"{hint}Add it, or map it: data.columns: {{{column}: <name in the file>}}"
+            problems.append(Problem(place, f"reward '{reward.name}' needs the column '{column}'; the data has: {have}", fix))
+        raise UserError("data", problems)
     problems = []
     for reward in rewards:
         bad: dict[str, list[int]] = {}
@@ -98,6 +96,16 @@ def check_rows(rewards: Sequence, rows: Sequence[dict], place: str = "data.train
     if problems:
         more = len(problems) - SHOWN
         raise GoldError(problems[:SHOWN] + ([Problem(place, f"and {more} more kinds of unreadable gold")] if more > 0 else []))
+    _try(rewards, rows[:2])
+
+
+def _try(rewards: Sequence, rows: Sequence[dict]) -> None:
+    """Call each reward once as TRL would, on empty completions, before anything slow: a function that cannot run says so now."""
+    from grpo_rlvr.rewards import score_all
+
+    completions = ["" if isinstance(row["prompt"], str) else [{"role": "assistant", "content": ""}] for row in rows]
+    columns = {name: [row.get(name) for row in rows] for name in set().union(*(row.keys() for row in rows)) - {"prompt"}}
+    score_all(list(rewards), completions, prompts=[row["prompt"] for row in rows], completion_ids=[[0]] * len(rows), **columns)
 
 
 def to_dataset(rows: Sequence[dict]):

@@ -110,7 +110,8 @@ def _config(model: str, scenario: str, seed: int, settings: dict) -> str:
         f"model:\n  name_or_path: model\n  dtype: float32\n"
         f"data:\n  train: data/train.jsonl\n{eval_line}"
         f"rewards:\n{rewards}"
-        f"inspection:\n  prompts: {16 if model == 'smollm2' else 32}\n  seed: {seed}\n  reviewers: [oracle]  # outside a demonstration, a person reads: [human]\n"
+        f"inspection:\n  prompts: {16 if model == 'smollm2' else 32}\n  seed: {seed}\n"
+        f"  reviewers: [oracle]  # outside a demonstration, a person reads: [human]\n"
         f"grpo:\n{grpo}  use_cpu: true\n"
         f"run:\n  folder: run\n"
     )

@@ -7,6 +7,7 @@ import datetime
 import importlib.metadata
 import json
 import signal
+import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -23,7 +24,7 @@ from grpo_rlvr.rewards import BuiltReward
 from grpo_rlvr.training.adapter import RewardBatch
 from grpo_rlvr.training.held_out import compare, describe, read_header, read_records, record_path
 from grpo_rlvr.training.preflight import check, check_disk, check_prompt, model_parameters, report_check
-from grpo_rlvr.training.process import explained_failures, is_main_process, loading_errors, quiet_about_dropped
+from grpo_rlvr.training.process import explained_failures, is_main_process, loading_errors, quiet_known_noise
 from grpo_rlvr.training.run_folder import RunFolder
 from grpo_rlvr.training.settings import build_grpo_config, check_launch, check_machine, grpo_settings, peft_config
 
@@ -54,6 +55,7 @@ def open_gate(config: Config, rewards: Sequence[BuiltReward], rows: Sequence[dic
         gate = check_gate(config, rewards, rows)
         for text in gate["warnings"] if is_main_process() else ():
             say(f"warning: {text}")
+        say("the gate is open") if is_main_process() else None
         kept = {k: gate[k] for k in ("at", "reviewers", "reviewer_kind", "counts", "fingerprint", "warnings")}
         return {"gate": {**kept, "completions_from": gate["sampling"].get("source")}}
     if not without.strip():
@@ -100,6 +102,10 @@ def start(run: RunFolder, config: Config, settings: dict[str, Any], gate: dict, 
     if resume and config.grpo.get("save_only_model"):
         message = "grpo.save_only_model leaves out the optimizer, so a resumed run would start it afresh"
         raise UserError("run", Problem("--resume", message, "start a new run folder"))
+    if not sys.stderr.isatty():
+        from transformers.utils import logging
+
+        logging.disable_progress_bar()
     checkpoint = run.start(resume, is_main_process())
     if is_main_process():
         if not accelerator:
@@ -121,7 +127,7 @@ def prepare(trainer, config: Config, rows: Sequence[dict]) -> None:
 
     trainer.remove_callback(PrinterCallback)
     trainer.remove_callback(ProgressCallback)
-    quiet_about_dropped()
+    quiet_known_noise()
     check_prompt(trainer.processing_class, rows[0]["prompt"], config)
     check_disk(model_parameters(trainer.model), trainer.args, config)
 
@@ -158,9 +164,12 @@ def finish(trainer, run: RunFolder, gate: dict) -> tuple[int, dict]:
     # With load_best_model_at_end the saved model is that of an earlier step.
     best = trainer.state.best_global_step if trainer.args.load_best_model_at_end and trainer.state.best_model_checkpoint else None
     of_model = best or step
-    result = {"finished": True, "steps": step, "model": "train/model", "model_step": of_model, "at": _now(), **gate}
+    # The hashes of the gate are in run.json; here stands what people look for.
+    gate = {"gate": {k: v for k, v in gate["gate"].items() if k != "fingerprint"}} if "gate" in gate else gate
+    result = {"finished": True, "steps": step}
     if is_main_process():
         result |= _before_and_after(run, of_model)
+        result |= {"model": "train/model", "model_step": of_model, "at": _now(), **gate}
         write_json(run.result, "result", 1, result)
         say(f"done: {step} steps; model in {run.model}")
     return EXIT_YES, {"schema": "grpo-rlvr/result/1", **result}

@@ -55,6 +55,8 @@ def _processes(world: int) -> str:
 
 def _batches(s: Setup) -> Iterator[Finding]:
     device, given, steps = s["per_device_train_batch_size"], s["generation_batch_size"], s["steps_per_generation"]
+    if s["max_steps"] == 0:
+        yield error("no-steps", "max_steps is 0, which transformers takes for no limit", "set max_steps, or delete it and set num_train_epochs")
     made = f"per_device_train_batch_size {device} x {_processes(s.world)}"
     if s.group < 2:
         yield error("group-size", f"num_generations is {s.group}: a group needs at least 2 completions", f"set num_generations: {USUAL_GROUP}")
@@ -101,6 +103,8 @@ def _evaluation(s: Setup) -> Iterator[Finding]:
         if strategy != "no":
             yield error("eval-without-data", f"eval_strategy is {strategy} but data.eval names no rows", "add data.eval, or delete eval_strategy")
         return
+    if s["dataloader_drop_last"]:
+        yield error("eval-drop-last", "dataloader_drop_last would leave out held-out rows", "delete dataloader_drop_last")
     # The trainer evaluates with one completion of a prompt, in batches of the training's size, unless the config says otherwise.
     samples, device = s["num_generations_eval"] or 1, s.config.grpo.get("per_device_eval_batch_size", s["per_device_train_batch_size"])
     if device * s.world % samples:
@@ -220,6 +224,20 @@ def _saving(s: Setup) -> Iterator[Finding]:
     if strategy == "no":
         yield warning("no-checkpoints", "save_strategy is no: a killed run starts again from nothing", "set save_strategy: steps")
         return
+    if strategy == "steps" and s["max_steps"] > 0 and every > s["max_steps"]:
+        yield warning(
+            "saves-only-at-the-end",
+            f"save_steps {every:g} is more than max_steps {s['max_steps']}: a killed run starts again from nothing",
+            f"set save_steps: {max(1, s['max_steps'] // 4)}",
+        )
+    epochs = s.epochs
+    if epochs is not None and epochs > 1:
+        yield warning(
+            "resume-in-later-epochs",
+            f"the run goes through the data {epochs:g} times; TRL does not save the order of the prompts, so a run resumed in the second"
+            " epoch or later takes the first epoch's order again",
+            "set num_train_epochs: 1 (or a smaller max_steps) if a resumed run must equal an uninterrupted one",
+        )
     if s["save_only_model"]:
         yield warning("model-only", "save_only_model is true: a resumed run starts with an empty optimizer", "delete save_only_model")
     if strategy == "steps" and every >= 1 and every * accumulation % s.cycle:

@@ -61,13 +61,12 @@ def _leaked(rows: Sequence[dict], held_out: Sequence[dict]) -> list[Finding]:
     prompts = {json.dumps(r["prompt"], sort_keys=True) for r in rows}
     leaked = sum(json.dumps(r["prompt"], sort_keys=True) in prompts for r in held_out)
     message = f"{leaked} of {len(held_out)} held-out prompts are training prompts too"
-    return [Finding("warning", "held-out-leak", message, "remove them from one of the two")] if leaked else []
+    level = "error" if leaked == len(held_out) else "warning"  # a held-out set that is the training set shows nothing
+    return [Finding(level, "held-out-leak", message, "remove them from one of the two")] if leaked else []
 
 
-def report_check(
-    config: Config, settings: dict[str, Any], rows: Sequence[dict], findings: list[Finding], gate: dict, resume: bool
-) -> tuple[int, dict]:
-    """The answer of `--check`: everything but the training, and nothing written.
+def report_check(config: Config, settings: dict[str, Any], rows: Sequence[dict], findings: list[Finding], resume: bool) -> tuple[int, dict]:
+    """The answer of `--check` but for the gate: everything but the training, and nothing written.
 
     What only the training machine has cannot be asked for on a laptop: without a GPU, what is missing is a warning.
     """
@@ -84,12 +83,15 @@ def report_check(
     check_prompt(tokenizer, rows[0]["prompt"], config)
     to_dataset(rows)
     check_disk(parameters, args, config)
-    added = {k: v for k, v in settings.items() if k not in config.grpo}
-    say(f"check passed for {processes(config)} process(es); added to your grpo settings: {json.dumps(added, default=str)}")
+    say(f"settings, data, model and machine: checked for {processes(config)} process(es), {len(rows)} training rows")
+    say("added to your grpo settings:")
+    for name, value in settings.items():
+        if name not in config.grpo:
+            say(f"  {name}: {value}")
     if not accelerator:
         say("no GPU is used: this machine would train on the CPU")
     plain = json.loads(json.dumps(settings, default=str))
-    result = {"ok": True, "processes": processes(config), "findings": [vars(f) for f in findings], "settings": plain, **gate}
+    result = {"ok": True, "processes": processes(config), "findings": [vars(f) for f in findings], "settings": plain}
     return EXIT_YES, {"schema": "grpo-rlvr/check/1", **result}
 
 

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 
 from grpo_rlvr.config import Config
 from grpo_rlvr.errors import GrpoRlvrError, MissingError, Problem, UserError
+from grpo_rlvr.inspection.model_files import model_folder
 
 
 def is_main_process() -> bool:
@@ -36,8 +37,12 @@ def loading_errors(config: Config) -> Iterator[None]:
         # transformers raises bare OSErrors, without errno, for names and folders that it cannot load.
         if exc.errno is not None:
             raise
-        fix = "model.name_or_path must be a folder or hub name with config, weights and tokenizer"
-        raise UserError("model", Problem("model.name_or_path", f"{config.model.name_or_path}: {_first_line(exc)}", fix)) from exc
+        problem = f"{config.model.name_or_path} cannot be loaded: {_first_line(exc)}"
+        if model_folder(config) is None:
+            fix = "check the name, the network and HF_TOKEN, or download it first and give the folder"
+            raise MissingError("model", Problem("model.name_or_path", problem, fix)) from exc
+        fix = "give the folder that save_pretrained wrote, with config, weights and tokenizer"
+        raise UserError("model", Problem("model.name_or_path", problem, fix)) from exc
     except (ValueError, TypeError, KeyError, AttributeError, RuntimeError) as exc:
         trl = importlib.metadata.version("trl")
         message = f"TRL {trl} or transformers refuses this: {type(exc).__name__}: {_first_line(exc)}"
@@ -59,13 +64,16 @@ def explained_failures() -> Iterator[None]:
         raise
 
 
-def quiet_about_dropped() -> None:
-    """Keep TRL from logging each dropped completion whole, with advice that does not apply: the progress line counts them."""
-    logging.getLogger("trl.trainer.grpo_trainer").addFilter(_is_not_about_dropped)
+def quiet_known_noise() -> None:
+    """Leave out two log messages that mislead.
 
-
-def _is_not_about_dropped(record: logging.LogRecord) -> bool:
-    return not str(record.msg).startswith("All reward functions returned None")
+    TRL logs each dropped completion whole, with advice that does not apply: the progress line counts them. transformers misses the
+    `lm_head` of a checkpoint whose head is tied to the embeddings and was therefore never saved.
+    """
+    logging.getLogger("trl.trainer.grpo_trainer").addFilter(lambda record: not str(record.msg).startswith("All reward functions returned None"))
+    logging.getLogger("transformers.trainer").addFilter(
+        lambda record: "missing keys" not in str(record.msg) or "['lm_head.weight']" not in str(record.msg)
+    )
 
 
 def _first_line(exc: BaseException) -> str:

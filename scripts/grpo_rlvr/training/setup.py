@@ -50,6 +50,16 @@ class Setup:
         return self.steps_per_generation * self["num_iterations"]
 
     @property
+    def epochs(self) -> float | None:
+        """How often the run goes through the data; None where the number of rows is not known."""
+        if self["max_steps"] <= 0:
+            return self["num_train_epochs"]
+        if self.train_rows is None:
+            return None
+        prompts = self["max_steps"] * self.step_batch * self["gradient_accumulation_steps"] / self["num_iterations"] / self.group
+        return prompts / self.train_rows
+
+    @property
     def on_policy(self) -> bool:
         """Every batch is used for one update by the weights that wrote it: the ratio of the loss is exactly 1."""
         return self["gradient_accumulation_steps"] % self.cycle == 0 and not self["use_vllm"]
