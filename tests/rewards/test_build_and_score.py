@@ -230,3 +230,7 @@ def test_async_functions_and_no_rewards(base):
 def test_a_broken_schema_passes_through_as_gold_error(base):
     with pytest.raises(GoldError, match="row 1"):
         score_all(build(base, {"use": "schema"}), ["1", "1"], output_schema=[{"type": "integer"}, {"type": "str"}])
+
+
+def test_a_column_may_be_named_like_our_own_parameters():
+    assert score_all([made("a", lambda completions, rewards, **k: [float(r) for r in rewards])], ["x"], rewards=[0.5]).total == [0.5]

@@ -26,7 +26,7 @@ class Scores:
     seconds: dict[str, float]
 
 
-def score_all(rewards: Sequence[BuiltReward], completions: Sequence[Any], **columns: Any) -> Scores:
+def score_all(rewards: Sequence[BuiltReward], completions: Sequence[Any], /, **columns: Any) -> Scores:
     """Scores a batch with every reward. `total` is the weighted sum; None where a required reward is None.
 
     A reward that is None and not required is left out of the sum, as TRL does; where all are None the total is None.
