@@ -71,6 +71,46 @@ def test_a_helper_beside_the_reward_counts(project):
     assert differences(old, take(config)) == ["reward code changed: helper.py"]
 
 
+HELPED = "def r(completions, **k):\n    return [VALUE for c in completions]\n"
+WAYS = {
+    "importlib": ("by_importlib.py", "helper_a.py", "import importlib\nVALUE = importlib.import_module('helper_a').VALUE\n"),
+    "sys.path": (
+        "by_path.py",
+        "lib/helper_b.py",
+        "import os, sys\nsys.path.append(os.path.dirname(__file__) + '/lib')\nfrom helper_b import VALUE\n",
+    ),
+    "package": ("rw_pkg/main.py", "rw_pkg/helper.py", "from rw_pkg.helper import VALUE\n"),
+    "parent": ("rw_par/sub/main.py", "rw_par/helper.py", "from ..helper import VALUE\n"),
+}
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_code_reached_by_other_ways_counts(project, monkeypatch, way):
+    main, helper, code = WAYS[way]
+    for name, text in ((main, code + HELPED), (helper, "VALUE = 1.0\n")):
+        (project.folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (project.folder / name).write_text(text)
+    use = main
+    if way in ("package", "parent"):
+        monkeypatch.syspath_prepend(project.folder)
+        for folder in {(project.folder / main).parent, (project.folder / helper).parent}:
+            (folder / "__init__.py").write_text("")
+        use = main.removesuffix(".py").replace("/", ".")
+    config = project.write(f"  - {{use: '{use}:r'}}")
+    old = take(config)
+    (project.folder / helper).write_text("VALUE = 0.0\n")
+    assert differences(old, take(config)) == [f"reward code changed: {helper.removeprefix('lib/')}"]
+
+
+def test_a_reward_that_uses_the_built_in_ones_rests_on_their_code(project):
+    (project.folder / "wraps.py").write_text(
+        "from grpo_rlvr.rewards import math_reward\ndef r(completions, answer):\n    return [0.0] * len(answer)\n"
+    )
+    assert {"grpo_rlvr/rewards/math_compare.py", "grpo_rlvr/completions.py", "wraps.py"} <= take(project.write("  - {use: 'wraps.py:r'}"))[
+        "reward_code"
+    ].keys()
+
+
 def test_versions_and_revision(project):
     old = take(project.write())
     assert set(old["versions"]) == {"math-verify", "latex2sympy2_extended", "sympy", "jsonschema"} and old["model"]["name_or_path"] == "org/model"
@@ -78,15 +118,16 @@ def test_versions_and_revision(project):
     assert differences(old, new) == ["model revision changed: None -> abc", f"sympy changed: {old['versions']['sympy']} -> 0.1"]
 
 
-def test_big_files_by_size_and_both_ends(with_model, monkeypatch):
+def test_big_files_by_size_and_blocks_from_end_to_end(with_model, monkeypatch):
     monkeypatch.setattr(model_files, "WHOLE_FILE", 100)
-    monkeypatch.setattr(model_files, "END", 10)
+    monkeypatch.setattr(model_files, "BLOCK", 4)
+    monkeypatch.setattr(model_files, "BLOCKS", 5)
     config, path = with_model.write(model="./tiny"), with_model.folder / "tiny" / "model.safetensors"
     digests = []
-    for content in (b"a" * 200, b"a" * 199 + b"b", b"b" + b"a" * 199, b"a" * 201):
+    for content in (b"a" * 200, b"a" * 199 + b"b", b"b" + b"a" * 199, b"a" * 201, b"a" * 90 + b"b" * 20 + b"a" * 90):
         path.write_bytes(content)
         digests.append(model_files.model_part(config)["files"]["model.safetensors"]["sha256"])
-    assert len(set(digests)) == 4
+    assert len(set(digests)) == 5
 
 
 @pytest.mark.parametrize("name", ["./none", "/no/such/model", "a/b/c", "~/none-such"])

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import io
 import json
 import shutil
 
@@ -10,6 +11,7 @@ from grpo_rlvr.errors import CheckFailed, UserError
 from grpo_rlvr.inspection.gate import check_gate, decide_gate
 from grpo_rlvr.inspection.labels import append_label, labels_path
 from grpo_rlvr.inspection.run import run_inspection
+from grpo_rlvr.inspection.samples import load_samples
 from grpo_rlvr.inspection.select import load_selection
 
 from inspection.conftest import completion
@@ -38,7 +40,7 @@ def test_opens_when_enough_was_read_and_all_agree(inspected, label_all):
     assert gate["agreement"]["kappa"] == 1.0 and gate["agreement"]["upper_bounds"]["pass"] == pytest.approx(1 - 0.05 ** (1 / 3))
     stored = json.loads((inspected.inspection / "gate.json").read_text())
     assert stored == json.loads(json.dumps(gate)) and stored["schema"] == "grpo-rlvr/gate/1" and stored["sampling"] == {"source": "recorded"}
-    assert check_gate(config_of(inspected))["warnings"] == []
+    assert [w[:43] for w in check_gate(config_of(inspected))["warnings"]] == ["the completions were recorded elsewhere: no"]
 
 
 def test_shut_without_enough_labels(inspected, label_all):
@@ -115,7 +117,7 @@ def test_a_reward_that_pays_wrong_answers_stays_shut_though_all_labels_agree(pro
     label_all(project.inspection)
     gate = decide_gate(config_of(project))
     assert gate["agreement"]["agreement"] == 1.0 and gate["agreement"]["kappa"] == 1.0
-    assert gate["open"] is False and len(gate["reasons"]) == 1 and gate["reasons"][0].startswith("probe mutated_answer: 9 of 9")
+    assert gate["open"] is False and len(gate["reasons"]) == 1 and gate["reasons"][0].startswith("probe mutated_answer: 24 of 24")
     assert gate["probes"][0]["example"]["mutant"]["total"] == 1.0
 
 
@@ -218,3 +220,108 @@ def test_an_unreadable_gate_is_a_mistake_not_an_open_gate(inspected, text):
     with pytest.raises(UserError) as caught:
         check_gate(config_of(inspected))
     assert caught.value.exit_code == 2 and caught.value.kind == "gate"
+
+
+@pytest.mark.parametrize("damage", [{"reward_code": 5}, {"model": "x"}, {"versions": None}])
+def test_a_gate_with_parts_of_the_wrong_kind_is_named(inspected, label_all, damage):
+    label_all(inspected.inspection)
+    gate = decide_gate(config_of(inspected))
+    path = inspected.inspection / "gate.json"
+    for bad in ({"fingerprint": {**gate["fingerprint"], **damage}}, {"sampling": 5}, {"at": None}, {"reviewer_kind": ["human"]}, {"warnings": "x"}):
+        path.write_text(json.dumps({**gate, **bad}))
+        with pytest.raises(UserError, match=r"gate\.json: this is not a gate file of this version\n.*gate CONFIG"):
+            check_gate(config_of(inspected))
+
+
+def edit(path, old: str, new: str) -> None:
+    path.write_text(path.read_text().replace(old, new))
+
+
+def rewrite(path, change) -> None:
+    """Let `change` edit the list of the file's objects."""
+    rows = [json.loads(line) for line in path.read_text().splitlines()]
+    change(rows)
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+
+
+@pytest.mark.parametrize(
+    ("line", "change"),
+    [
+        (2, lambda rows: rows[1].pop("verdict")),
+        (2, lambda rows: rows[1].update(verdict="yes")),
+        (3, lambda rows: rows[2].update(scores=5)),
+        (3, lambda rows: rows[2].update(total="1")),
+        (1, lambda rows: rows[0]["fingerprint"].update(reward_code=5)),
+    ],
+)
+def test_scores_of_the_wrong_kind_are_named(inspected, line, change):
+    rewrite(inspected.inspection / "scores.jsonl", change)
+    with pytest.raises(UserError, match=rf"scores\.jsonl line {line}: it is not what a run writes"):
+        decide_gate(config_of(inspected))
+
+
+@pytest.mark.parametrize(
+    ("change", "named"),
+    [
+        (lambda p: p.write(model="org/other"), ["model changed: org/model -> org/other: run again with --completions FILE"]),
+        (lambda p: edit(p.folder / "train.jsonl", '"15"', '"115"'), ["1 of the 4 training rows"]),
+        (
+            lambda p: p.config_path.write_text(p.config_path.read_text().replace("train.jsonl", "train.jsonl, system_prompt: hi")),
+            ["none of the 16 recorded", "4 of the 4 training rows"],
+        ),
+    ],
+)
+def test_recorded_completions_are_those_of_the_inputs_they_were_taken_for(inspected, label_all, change, named):
+    label_all(inspected.inspection)
+    assert decide_gate(config_of(inspected))["open"]
+    change(inspected)
+    gate = decide_gate(config_of(inspected))
+    assert gate["open"] is False and len(gate["reasons"]) == len(named)
+    assert all(words in reason for words, reason in zip(named, gate["reasons"], strict=True))
+
+
+def test_rows_that_no_completion_answers_may_be_added(inspected, label_all):
+    label_all(inspected.inspection)
+    inspected.data(count=9)
+    assert decide_gate(config_of(inspected))["open"]
+
+
+def test_prompts_that_are_not_in_the_training_data_are_counted(project, label_all):
+    path = project.record()
+    strange = [{"prompt": f"new {i}", "answer": str(i), "completion": completion(i + wrong)} for i in range(3) for wrong in (0, 1)]
+    config = project.write()
+    own = path.read_text()
+    path.write_text(own + "".join(json.dumps(row) + "\n" for row in strange))
+    run_inspection(config, completions=path, quiet=True)
+    label_all(project.inspection)
+    gate = decide_gate(config)
+    assert gate["open"] and "6 recorded completions answer prompts that the training data does not have" in gate["warnings"]
+    path.write_text("".join(json.dumps(row) + "\n" for row in strange))
+    run_inspection(config, completions=path, quiet=True)
+    label_all(project.inspection)
+    assert decide_gate(config)["reasons"] == ["none of the 6 recorded completions answers a prompt of the training data"]
+
+
+def test_the_same_text_read_twice_has_been_read_once(project):
+    path = project.folder / "recorded.jsonl"
+    rows = [{"prompt_index": i, "completion": completion(15)} for i in (0, 0, 0, 1, 1, 1)]
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    run_inspection(project.write(), completions=path, quiet=True)
+    for sample in load_samples(project.inspection):
+        append_label(project.inspection, sample["sample_id"], "pass" if sample["prompt_index"] == 0 else "fail", "ada", "human")
+    gate = decide_gate(config_of(project))
+    assert gate["counts"]["read"] == 2 and gate["reasons"][0].startswith("2 of 4 samples have been read by human; there are only 2 different ones")
+    append_label(project.inspection, load_samples(project.inspection)[2]["sample_id"], "fail", "ada", "human")
+    assert decide_gate(config_of(project))["counts"]["disagreements"] == 1  # an objection to any of the equal ones counts
+
+
+def test_a_reader_of_the_report_who_leaves_does_not_change_the_answer(inspected, label_all, monkeypatch):
+    def closed(text: str) -> None:
+        raise BrokenPipeError
+
+    monkeypatch.setattr("grpo_rlvr.inspection.report.write", closed)
+    monkeypatch.setattr("sys.stderr", io.StringIO())
+    assert inspect_rewards.main(["gate", str(inspected.config_path)]) == 1
+    label_all(inspected.inspection)
+    assert inspect_rewards.main(["gate", str(inspected.config_path)]) == 0
+    assert inspect_rewards.main(["run", str(inspected.config_path), "--completions", str(inspected.record([[1, 2, 3, 4]]))]) == 1

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import threading
 
 import pytest
 from grpo_rlvr.errors import UserError
@@ -51,3 +52,25 @@ def test_a_line_of_another_kind_is_named(tmp_path):
     with pytest.raises(UserError) as caught:
         load_labels(tmp_path)
     assert [p.where.rpartition(" ")[2] for p in caught.value.problems] == ["2", "3"]
+
+
+def test_repairing_while_others_append_loses_no_label(tmp_path):
+    done = threading.Event()
+
+    def tear_and_repair() -> None:
+        while not done.is_set():
+            with open(labels_path(tmp_path), "ab") as out:
+                out.write(b"\n{torn\n")
+            repair_labels(tmp_path)
+
+    append_label(tmp_path, "first", "pass", "ada", "human")
+    repairing = threading.Thread(target=tear_and_repair)
+    repairing.start()
+    try:
+        for i in range(150):
+            append_label(tmp_path, f"s{i}", "pass", "ada", "human")
+    finally:
+        done.set()
+        repairing.join()
+    repair_labels(tmp_path)
+    assert len(load_labels(tmp_path)) == 151

@@ -65,7 +65,7 @@ def test_a_flawed_reward_exits_1_with_the_proof(project):
     result = json.loads(got.stdout)
     assert got.returncode == 1 and result["go"] is False and result["signal"]["verdict"] == "too_easy"
     assert result["probes"][0]["severity"] == "error" and "mend the reward" in result["next"]
-    assert re.search(r"the smallest of them; answer '1\d' made '\d\d', total 0\.500 -> 0\.500", got.stderr)
+    assert re.search(r"the smallest of them; answer '1\d' made '', total 0\.500 -> 0\.500", got.stderr)
     assert "    | <reasoning>" in got.stderr
 
 
@@ -126,6 +126,33 @@ def test_other_completions_move_the_old_aside(project):
     assert aside.read_bytes() == old
 
 
+@pytest.mark.parametrize(
+    ("line", "change"),
+    [
+        (18, lambda rows: rows.append(rows[-1])),
+        (2, lambda rows: rows[1].pop("columns")),
+        (2, lambda rows: rows[1].update(completion="something else <answer>15</answer>")),
+        (5, lambda rows: rows[4].update(prompt="another?")),
+        (17, lambda rows: rows[16].update(tokens="many")),
+        (None, lambda rows: rows[3]["columns"].update(answer="99")),
+    ],
+)
+def test_damaged_samples_are_found_and_a_run_mends_them(project, capsys, line, change):
+    config, record = project.write(), project.record()
+    run_inspection(config, completions=record, quiet=True)
+    path = project.inspection / "samples.jsonl"
+    sound = path.read_bytes()
+    rows = [json.loads(text) for text in sound.decode().splitlines()]
+    change(rows)
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    if line:
+        with pytest.raises(UserError, match=rf"samples\.jsonl line {line}: "):
+            load_samples(project.inspection)
+    run_inspection(config, completions=record, quiet=True)
+    assert path.read_bytes() == sound and len(list(project.inspection.glob("samples.torn-*.jsonl"))) == 1
+    assert "is torn or damaged" in capsys.readouterr().err
+
+
 def test_two_runs_at_once_are_kept_apart(project):
     config = project.write()
     with locked(config.inspection_folder), pytest.raises(UserError, match="another inspection"):
@@ -139,4 +166,4 @@ def test_hostile_text_does_not_reach_the_terminal(project):
     path.write_text(json.dumps({"prompt_index": 0, "completion": "\x1b]0;owned\x07[bold red]5[/]\u202e<answer>7</answer>\udc80"}) + "\n")
     got = call("run", str(project.config_path), "--completions", str(path))
     assert got.returncode == 1 and "\x1b" not in got.stderr and "\u202e" not in got.stderr
-    assert r"\x1b]0;owned\x07[bold red]5[/]\u202e<answer>8</answer>" + "\N{REPLACEMENT CHARACTER}" in got.stderr
+    assert r"\x1b]0;owned\x07[bold red]5[/]\u202e<answer></answer>" + "\N{REPLACEMENT CHARACTER}" in got.stderr

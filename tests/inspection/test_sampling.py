@@ -223,8 +223,10 @@ def test_a_wholly_torn_header_is_set_aside(tmp_path):
     header = make_header({"source": "x"}, {}, 1)
     samples_path(tmp_path).write_text('{"schema": "grpo')
     assert start_samples(tmp_path, header) == [] and len(list(tmp_path.glob("samples.*.jsonl"))) == 1
-    append_samples(tmp_path, [{"sample_id": "a"}])
-    assert [s["sample_id"] for s in load_samples(tmp_path)] == ["a"]
+    (sample_id,) = sample_ids([("p", "c")])
+    sample = {"sample_id": sample_id, "prompt_index": 0, "prompt": "p", "completion": "c", "columns": {}, "finish": "stop", "tokens": None}
+    append_samples(tmp_path, [sample])
+    assert load_samples(tmp_path) == [sample]
 
 
 def test_ids_depend_on_prompt_and_completion():

@@ -77,3 +77,10 @@ def test_what_was_read_stays():
 def test_no_selection_yet(tmp_path):
     with pytest.raises(UserError, match="no samples have been selected"):
         load_selection(tmp_path)
+
+
+@pytest.mark.parametrize("text", ["[1]", '{"sample_ids": 5}', '{"sample_ids": [[1]]}', '{"sample_ids": "ab"}', '{"sample_ids": null}', "{}", "{"])
+def test_a_selection_of_the_wrong_kind_is_named(tmp_path, text):
+    (tmp_path / "selection.json").write_text(text)
+    with pytest.raises(UserError, match=r"selection\.json: cannot be read[\s\S]*inspect_rewards\.py run CONFIG"):
+        load_selection(tmp_path)

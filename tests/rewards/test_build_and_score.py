@@ -179,6 +179,48 @@ def test_an_exception_names_reward_message_and_place(base):
     assert f"mine.py:{line}" in str(caught.value) and "KeyError: 'no such key'" in str(caught.value) and "breaks" in str(caught.value)
 
 
+@pytest.mark.parametrize("code", ["sys.exit(0)", "return (sys.exit(0) for c in completions)"])
+def test_sys_exit_in_a_reward_is_its_error(base, code):
+    (base / "exits.py").write_text(f"import sys\ndef f(completions):\n    {code}\n")
+    with pytest.raises(UserError, match="SystemExit: 0") as caught:
+        score_all(build(base, {"use": "exits.py:f"}), ["x"])
+    assert caught.value.kind == "reward"
+
+
+def test_sys_exit_while_a_reward_is_imported(base, monkeypatch):
+    (base / "leaves.py").write_text("import sys\nsys.exit(0)\n")
+    monkeypatch.syspath_prepend(base)
+    assert "failed: SystemExit: 0" in refused(base, {"use": "leaves.py:f"})
+    assert "failed: SystemExit: 0" in refused(base, {"use": "leaves:f"})
+
+
+def test_what_a_user_hands_over_without_a_signature_or_with_a_broken_check(base):
+    assert "no signature found" in refused(base, {"use": "math:hypot"})
+    (base / "checks.py").write_text("def f(completions):\n    return [1.0]\nf.gold_problem = lambda row: row['gone']\n")
+    (reward,) = build(base, {"use": "checks.py:f"})
+    with pytest.raises(UserError, match="its gold_problem raises KeyError: 'gone'"):
+        reward.gold_problem({})
+
+
+def test_a_reward_that_edits_its_lists_changes_nothing_for_the_others():
+    def vandal(completions, answer, extra, **kwargs):
+        completions[0][0]["content"] = "edited"
+        completions.reverse()
+        answer[:] = ["z"] * len(answer)
+        extra[0]["a"].clear()
+        return [0.0] * len(completions)
+
+    chats = [[{"role": "assistant", "content": text}] for text in "xy"]
+    columns = {"answer": ["x", "y"], "extra": [{"a": [1]}, {"a": []}], "trainer_state": (state := object())}
+    seen = []
+    look = made("look", lambda completions, **k: seen.append((completions, k)) or [1.0] * len(completions))
+    score_all([made("vandal", vandal)], chats, **columns)
+    score_all([look], chats, **columns)
+    assert seen == [([[{"role": "assistant", "content": "x"}], [{"role": "assistant", "content": "y"}]], columns)]
+    assert columns["answer"] == ["x", "y"] and columns["extra"][0] == {"a": [1]} and seen[0][1]["trainer_state"] is state
+    assert seen[0][0] is not chats and seen[0][1]["answer"] is not columns["answer"]
+
+
 def test_async_functions_and_no_rewards(base):
     assert score_all(build(base, {"use": "mine.py:later"}), ["x", "y"]).total == [1.0, 1.0]
     with pytest.raises(UserError, match="no reward"):
@@ -188,3 +230,7 @@ def test_async_functions_and_no_rewards(base):
 def test_a_broken_schema_passes_through_as_gold_error(base):
     with pytest.raises(GoldError, match="row 1"):
         score_all(build(base, {"use": "schema"}), ["1", "1"], output_schema=[{"type": "integer"}, {"type": "str"}])
+
+
+def test_a_column_may_be_named_like_our_own_parameters():
+    assert score_all([made("a", lambda completions, rewards, **k: [float(r) for r in rewards])], ["x"], rewards=[0.5]).total == [0.5]

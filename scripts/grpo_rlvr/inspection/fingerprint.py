@@ -64,6 +64,17 @@ def differences(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:
     return said
 
 
+def is_reward_parts(value: Any) -> bool:
+    """Whether a value read from a file has the shape of `reward_parts`."""
+    return isinstance(value, Mapping) and all(isinstance(value.get(k), Mapping) for k in ("reward_code", "versions"))
+
+
+def is_fingerprint(value: Any) -> bool:
+    """Whether a value read from a file has the shape of `fingerprint`."""
+    model = value.get("model") if is_reward_parts(value) else None
+    return isinstance(model, Mapping) and isinstance(model.get("files"), Mapping)
+
+
 def _file_changes(what: str, old: Mapping, new: Mapping) -> list[str]:
     changed = [f for f in sorted({*old, *new}) if old.get(f) != new.get(f)]
     return [f"{what} {'added' if f not in old else 'removed' if f not in new else 'changed'}: {f}" for f in changed]

@@ -17,13 +17,14 @@ from grpo_rlvr.cli import write_json
 from grpo_rlvr.config import Config
 from grpo_rlvr.errors import CheckFailed, Problem, UserError
 from grpo_rlvr.inspection.agreement import measure_agreement
-from grpo_rlvr.inspection.fingerprint import differences, fingerprint, same
+from grpo_rlvr.inspection.fingerprint import differences, fingerprint, is_fingerprint, same
 from grpo_rlvr.inspection.labels import load_labels
 from grpo_rlvr.inspection.probe import run_probes
+from grpo_rlvr.inspection.recorded import unknown_prompts, what_changed
 from grpo_rlvr.inspection.samples import COMPARED, load_header, load_samples
 from grpo_rlvr.inspection.sampling import planned_header
 from grpo_rlvr.inspection.scores import load_scores
-from grpo_rlvr.inspection.select import count_distinct
+from grpo_rlvr.inspection.select import content, count_distinct
 from grpo_rlvr.inspection.signal import estimate_signal
 
 SCHEMA = "grpo-rlvr/gate/1"
@@ -59,10 +60,16 @@ def decide_gate(config: Config, *, rewards: Sequence | None = None, rows: Sequen
     agreement = measure_agreement(list(labels.values()), [by_id[i]["verdict"] for i in labels])
     disagreements = [{"sample_id": i, "label": labels[i], **_score(by_id[i])} for i in labels if _disagrees(labels[i], by_id[i]["verdict"])]
     reasons = _reasons(config, samples, scores, read, agreement, disagreements, findings, signal)
+    recorded = header["sampling"].get("source") != "model"
+    strangers = unknown_prompts(samples, rows) if recorded else 0
+    if recorded and (changed := what_changed(header, config, rows)):
+        reasons.insert(0, f"the completions were recorded for other inputs: {'; '.join(changed)}: run again with --completions FILE")
+    if strangers == len(samples):
+        reasons.insert(0, f"none of the {strangers} recorded completions answers a prompt of the training data")
     gate = {
         "open": not reasons,
         "reasons": reasons,
-        "warnings": _warnings(header, findings),
+        "warnings": _warnings(recorded, strangers, findings),
         "reviewer_kind": "+".join(sorted(read["kinds"])) or None,
         "reviewers": sorted(read["reviewers"]),
         "counts": {
@@ -141,13 +148,14 @@ def signal_of(samples: Sequence[dict], scores: Sequence[dict], num_generations: 
 
 
 def merge_labels(labels: Sequence[dict], samples: Sequence[dict], scores: Sequence[dict], allowed: Sequence[str]) -> dict:
-    """One label a sample from the allowed kinds of reviewers.
+    """One label a text (prompt and completion) from the allowed kinds of reviewers: the same text read twice has been read once.
 
-    Where several read the same sample, a label that contradicts the verdict wins, then pass and fail before unsure: nobody's objection
+    Where several read the same, a label that contradicts the verdict wins, then pass and fail before unsure: nobody's objection
     is outvoted.
     """
     verdicts = {row["sample_id"]: row["verdict"] for row in scores}
-    by_sample: dict[str, dict] = {}
+    texts = {s["sample_id"]: content(s) for s in samples}
+    by_text: dict[str, dict] = {}
     not_counted: Counter[str] = Counter()
     used: list[dict] = []
     elsewhere = 0
@@ -159,10 +167,12 @@ def merge_labels(labels: Sequence[dict], samples: Sequence[dict], scores: Sequen
             not_counted[label["reviewer_kind"]] += 1
         else:
             used.append(label)
-            if sample_id not in by_sample or _rank(label, verdicts[sample_id]) > _rank(by_sample[sample_id], verdicts[sample_id]):
-                by_sample[sample_id] = label
+            best = by_text.get(texts[sample_id])
+            if best is None or _rank(label, verdicts[sample_id]) > _rank(best, verdicts[best["sample_id"]]):
+                by_text[texts[sample_id]] = label
+    chosen = {label["sample_id"]: label for label in by_text.values()}
     return {
-        "by_sample": {s["sample_id"]: by_sample[s["sample_id"]] for s in samples if s["sample_id"] in by_sample},
+        "by_sample": {s["sample_id"]: chosen[s["sample_id"]] for s in samples if s["sample_id"] in chosen},
         "not_counted": not_counted,
         "elsewhere": elsewhere,
         "kinds": {label["reviewer_kind"] for label in used},
@@ -203,10 +213,12 @@ def _reasons(
     return reasons
 
 
-def _warnings(header: Mapping, findings: Sequence[Mapping]) -> list[str]:
+def _warnings(recorded: bool, strangers: int, findings: Sequence[Mapping]) -> list[str]:
     """What does not shut the gate and must not go unsaid."""
     said = [f"probe {f['probe']}: {f['message']}" for f in findings if f["severity"] == "warning"]
-    if header["sampling"].get("source") != "model":
+    if strangers:
+        said.append(f"{strangers} recorded completions answer prompts that the training data does not have")
+    if recorded:
         said.append("the completions were recorded elsewhere: nothing shows that this model wrote them, or with these sampling settings")
     return said
 
@@ -218,7 +230,9 @@ def _load(config: Config) -> dict:
     try:
         gate: Any = json.loads(path.read_text(encoding="utf-8"))
         fine = gate["schema"] == SCHEMA and isinstance(gate["open"], bool) and isinstance(gate["reasons"], list)
-        fine = fine and isinstance(gate["fingerprint"], dict) and isinstance(gate["counts"]["read"], int)
+        fine = fine and is_fingerprint(gate["fingerprint"]) and type(gate["counts"]["read"]) is int and isinstance(gate["at"], str)
+        fine = fine and isinstance(gate["reviewer_kind"], str | None) and isinstance(gate["reviewers"], list)
+        fine = fine and isinstance(gate["warnings"], list) and isinstance(gate["sampling"], dict)
     except (ValueError, KeyError, TypeError, OSError, RecursionError) as exc:
         raise UserError("gate", Problem(str(path), f"the gate file cannot be read: {str(exc)[:100]}", "run: inspect_rewards.py gate CONFIG")) from exc
     if not fine:

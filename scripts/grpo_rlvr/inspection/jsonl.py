@@ -73,17 +73,17 @@ def sha256(value: Any) -> str:
 
 
 @contextlib.contextmanager
-def locked(folder: Path) -> Iterator[None]:
-    """Hold the folder for one writer; a second one is told so instead of mixing its lines in."""
+def locked(folder: Path, name: str = ".lock", wait: bool = False) -> Iterator[None]:
+    """Hold the folder (or what `name` stands for in it) for one writer; a second one is told so, or waits, instead of mixing its lines in."""
     folder.mkdir(parents=True, exist_ok=True)
     try:
         import fcntl
     except ImportError:  # no such lock on this system
         yield
         return
-    with open(folder / ".lock", "w") as handle:
+    with open(folder / name, "w") as handle:
         try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            fcntl.flock(handle, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as exc:
             raise UserError(
                 "run", Problem(str(folder), "another inspection writes here at this moment", "wait for it, or set run.folder to another folder")

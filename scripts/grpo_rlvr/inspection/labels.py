@@ -11,10 +11,11 @@ from pathlib import Path
 
 from grpo_rlvr.cli import write_text
 from grpo_rlvr.errors import Problem, UserError
-from grpo_rlvr.inspection.jsonl import Line, append_lines, read_lines, set_aside
+from grpo_rlvr.inspection.jsonl import Line, append_lines, locked, read_lines, set_aside
 
 SCHEMA = "grpo-rlvr/label/1"
 LABELS = ("pass", "fail", "unsure")
+LOCK = ".labels.lock"  # not the inspection's: a reader must be able to go on while `run` works
 KINDS = ("human", "agent", "oracle")
 
 
@@ -34,7 +35,8 @@ def append_label(folder: Path, sample_id: str, label: str, reviewer: str, kind: 
     problem = _problem(row)
     if problem:
         raise UserError("labels", Problem("label", problem))
-    append_lines(labels_path(folder), [row])
+    with locked(folder, LOCK, wait=True):
+        append_lines(labels_path(folder), [row])
     return row
 
 
@@ -64,12 +66,13 @@ def load_labels(folder: Path) -> list[dict]:
 def repair_labels(folder: Path) -> Path | None:
     """Move lines that are no labels (torn by a kill) to a file beside; returns it, or None if there were none."""
     path = labels_path(folder)
-    lines = read_lines(path)
-    bad = [line for line in lines if line_problem(line)]
-    if not bad:
-        return None
-    beside = set_aside(path, bad, "torn")
-    write_text(path, "".join(line.raw.decode() + "\n" for line in lines if line not in bad))
+    with locked(folder, LOCK, wait=True):  # a label appended between reading and writing would be lost
+        lines = read_lines(path)
+        bad = [line for line in lines if line_problem(line)]
+        if not bad:
+            return None
+        beside = set_aside(path, bad, "torn")
+        write_text(path, "".join(line.raw.decode() + "\n" for line in lines if not line_problem(line)))
     return beside
 
 

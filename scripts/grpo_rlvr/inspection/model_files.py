@@ -8,8 +8,8 @@ from pathlib import Path
 from grpo_rlvr.config import Config, looks_like_hub_name
 from grpo_rlvr.errors import Problem, UserError
 
-WHOLE_FILE = 64 * 2**20  # up to here the content is hashed; of larger files the size and both ends
-END = 2**20
+WHOLE_FILE = 64 * 2**20  # up to here the content is hashed; of larger files the size and blocks spread from the first byte to the last
+BLOCK, BLOCKS = 2**20, 64
 
 
 def model_folder(config: Config) -> Path | None:
@@ -54,11 +54,11 @@ def _digest(path: Path) -> str:
     size = path.stat().st_size
     with open(path, "rb") as source:
         if size <= WHOLE_FILE:
-            while block := source.read(2**20):
+            while block := source.read(BLOCK):
                 digest.update(block)
         else:
             digest.update(str(size).encode())
-            digest.update(source.read(END))
-            source.seek(-END, 2)
-            digest.update(source.read(END))
+            for i in range(BLOCKS):
+                source.seek(i * (size - BLOCK) // (BLOCKS - 1))
+                digest.update(source.read(BLOCK))
     return digest.hexdigest()

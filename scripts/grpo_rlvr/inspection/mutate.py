@@ -3,53 +3,108 @@
 from __future__ import annotations
 
 import copy
+import itertools
 import json
 import re
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from decimal import Decimal, localcontext
-from fractions import Fraction
+from typing import Any
 
 from grpo_rlvr.completions import answer_span, completion_text
+from grpo_rlvr.inspection.equality import MAX_DIGITS, NUMBER, clearly_differs, differs, plain, same_value, values
 
-# Longer digit strings are left to the text rule: arithmetic on them costs more than it shows.
-_NUMBER = re.compile(r"(?:\d{1,3}(?:,\d{3})+(?!\d)|\d+)(?:\.\d+)?|\.\d+")
-_MAX_DIGITS = 60
-_FRACTION = re.compile(r"\\[dt]?frac\{(-?\d+)\}\{(-?\d+)\}|(-?\d+)/(-?\d+)")
-_WRAPPER = re.compile(r"\\(?:boxed|fbox|text|mathrm)\{([^{}]*)\}")
+LONG = 200  # characters; a longer gold is a worked solution, and not looked for in the text
+_SIGNS = ("-", "+", "\N{MINUS SIGN}")
+# One number with at most a unit or a label around it; where more stands around it, -n may be n: |2|, cos 2.
+_BARE = re.compile(r"[\s$]*[-+\N{MINUS SIGN}]?[\d.,]+[\s$]*(?:\\?%|[^\W\d_]*)[\s$.]*")
 
 
-def mutants(completion: str | list[dict], golds: Sequence[str], other_golds: Sequence[str]) -> list[tuple[str | list[dict], str, str]]:
-    """Completions like this one with a wrong final answer: (completion, old answer, new answer).
+@dataclass(frozen=True)
+class Wrong:
+    """A wrong answer. `near`: close enough that a reward with a tolerance may pay for it, or not surely wrong."""
+
+    text: str
+    near: bool = False
+
+
+@dataclass(frozen=True)
+class Mutant:
+    """A completion with a wrong answer: `old` was replaced by `new`."""
+
+    completion: str | list[dict]
+    old: str
+    new: str
+    near: bool = False
+
+
+def mutants(completion: str | list[dict], golds: Sequence[str], other_golds: Sequence[str], answers: Sequence[str] | None = None) -> list[Mutant]:
+    """Completions like this one with a wrong final answer; empty where it is not known what to replace.
+
+    Replaced is the value of the gold in a JSON completion; else the final answer, or only the gold where it stands inside of it
+    (`B) 12`); else, without a final answer, the gold wherever it stands in the text as a whole word or number.
 
     Args:
         golds: every reference value of this sample, as text; no mutant equals one of them in text or value.
         other_golds: reference values of other rows, tried in this order for answers that are not one number.
+        answers: those of `golds` that the reward reads, to be found in the text; by default all.
     """
     text = completion_text(completion)
-    span = answer_span(text) or _last_number_span(text)
-    if span is None:
-        return []
-    start, end = span
-    answer = text[start:end]
-    return [(_with_text(completion, text[:start] + new + text[end:]), answer, new) for new in wrong_answers(answer, golds, other_golds)]
+    answers = [a for a in (golds if answers is None else answers) if plain(a) and len(a) <= LONG]
+    made = _json_mutants(text, golds, other_golds, answers)
+    if not made:
+        span = answer_span(text)
+        start, end = span or (0, len(text))
+        region = text[start:end]
+        old, places = region, [(0, len(region))]
+        if span is None or differs(region, answers):
+            for answer in answers:
+                if found := _occurrences(region, answer):
+                    old, places = region[slice(*found[-1])], found
+                    break
+            else:
+                places = places if span else []
+        made = [(text[:start] + _put(region, places, wrong.text) + text[end:], old, wrong) for wrong in wrong_answers(old, golds, other_golds)]
+        made = made if places else []
+    return [Mutant(_with_text(completion, new), old, wrong.text, wrong.near) for new, old, wrong in made]
 
 
-def wrong_answers(answer: str, golds: Sequence[str], other_golds: Sequence[str]) -> list[str]:
+def wrong_answers(answer: str, golds: Sequence[str], other_golds: Sequence[str]) -> list[Wrong]:
     """Other answers, none of them equal to `answer` or to a gold.
 
-    One number n in the answer becomes n + 1, n + 7 and -n - 1, written the same way. Other text becomes up to two other golds, or has its
-    last number changed, or gets an 'x'.
+    One number n becomes n + 1, n + 7, -n - 1, -n, 10n and n + 1000, written the same way. Other text becomes up to two other golds, or has
+    its last number changed, or gets an 'x'. Then the answer hidden between two wrong ones, and none at all.
     """
+    if not plain(answer):
+        return []
     right = [answer, *golds]
-    numbers = list(_NUMBER.finditer(answer))
-    if len(numbers) == 1 and len(numbers[0].group()) <= _MAX_DIGITS:
-        return [new for new, number in _changed(answer, numbers[0]) if _differs(new, right) and _differs(number, golds)]
-    new = [gold for gold in other_golds if _differs(gold, right) and _letters_differ(gold, right)][:2]
-    if new:
-        return new
-    if numbers and len(numbers[-1].group()) <= _MAX_DIGITS:
-        return [text for text, _ in _changed(answer, numbers[-1]) if _differs(text, right)][:1]
-    return [answer.rstrip() + "x"]
+    numbers = list(NUMBER.finditer(answer))
+    usable = bool(numbers) and len(numbers[-1].group()) <= MAX_DIGITS
+    wrong: list[Wrong] = []
+    if len(numbers) == 1 and usable:
+        also = {m.group() for gold in golds if not values(gold) for m in NUMBER.finditer(gold)}  # of "15 or 16" either may be right
+        bare = _BARE.fullmatch(answer) is not None
+        for new, number, near, flipped in _changed(answer, numbers[0]):
+            fresh = differs(new, right) and differs(number, golds) and number not in also
+            if fresh and (bare or not flipped or not any(same_value(new, r) for r in right)):
+                wrong.append(Wrong(new, near))
+    else:
+        fresh = (gold for gold in other_golds if plain(gold) and differs(gold, right) and clearly_differs(gold, right))
+        wrong = [Wrong(gold) for gold in itertools.islice(fresh, 2)]
+        if not wrong and usable:
+            start = numbers[-1].start()
+            # A figure put before the last number: what stands after it (2,75) may be decimals.
+            changed = [(new, True) for new, *_ in itertools.islice(_changed(answer, numbers[-1]), 1)] + [
+                (f"{answer[:start]}1{answer[start:]}", False)
+            ]
+            wrong = [Wrong(new, near) for new, near in changed if differs(new, right) and not any(same_value(new, r) for r in right)]
+        elif not wrong:
+            wrong = [Wrong(answer.rstrip() + "x", near=True)]
+    wrong = list({w.text: w for w in reversed(wrong)}.values())[::-1]
+    far = [w.text for w in wrong if not w.near] or [w.text for w in wrong]
+    if wrong:
+        wrong.append(Wrong(f"{far[-1]}, {answer}, {far[0]}"))
+    return [w for w in [*wrong, Wrong("")] if all(plain(w.text) != plain(r) for r in right)]
 
 
 def invalid_json(schema: object) -> list[str]:
@@ -69,65 +124,104 @@ def replaced(completion: str | list[dict], text: str) -> str | list[dict]:
     return _with_text(completion, text)
 
 
-def _changed(answer: str, match: re.Match) -> Iterator[tuple[str, str]]:
-    """(whole answer, number alone) for n + 1, n + 7, -n - 1."""
+def _changed(answer: str, match: re.Match) -> Iterator[tuple[str, str, bool, bool]]:
+    """(whole answer, number alone, whether it is near, whether only the sign changed) for each other number."""
     start, end = match.span()
-    sign = answer[start - 1 : start]
-    signed = sign in ("-", "+", "\N{MINUS SIGN}") and not (start >= 2 and (answer[start - 2].isalnum() or answer[start - 2] in ")]}"))
     digits = match.group()
+    signed = _is_sign(answer, start - 1)
     with localcontext() as context:
-        context.prec = _MAX_DIGITS + 10
+        context.prec = MAX_DIGITS + 10
         n = Decimal(digits.replace(",", ""))
         if signed:
             start -= 1
-            n = n if sign == "+" else -n
+            n = n if answer[start] == "+" else -n
         places = len(digits.partition(".")[2])
-        for value in (n + 1, n + 7, -n - 1):
+        others = [(n + 1, True), (n + 7, True), (-n - 1, abs(2 * n + 1) <= 8)]
+        if n:
+            others += [(-n, abs(2 * n) <= 1), (n * 10, abs(9 * n) <= 1)]
+        if abs(n) < 1000:
+            others.append((n + 1000, False))
+        for value, near in others:
             number = f"{value:{',' if ',' in digits else ''}.{places}f}"
-            yield answer[:start] + number + answer[end:], number
+            yield answer[:start] + number + answer[end:], number, near, value == -n
 
 
-def _last_number_span(text: str) -> tuple[int, int] | None:
-    last = None
-    for last in _NUMBER.finditer(text):  # noqa: B007
-        pass
-    if last is None:
-        return None
-    start = last.start()
-    signed = text[start - 1 : start] == "-" and not text[max(0, start - 2) : start - 1].isalnum()
-    return start - signed, last.end()
+def _is_sign(text: str, at: int) -> bool:
+    """Whether the character is the sign of what follows, and not a minus between two things."""
+    if at < 0 or text[at] not in _SIGNS:
+        return False
+    return at == 0 or not (text[at - 1].isalnum() or text[at - 1] in ")]}")
 
 
-def _differs(new: str, right: Sequence[str]) -> bool:
-    return all(_plain(new) != _plain(r) and not _values(new) & _values(r) for r in right)
+def _occurrences(text: str, gold: str) -> list[tuple[int, int]]:
+    """Where a gold stands as a whole word, or as a number of its value."""
+    wanted = values(gold)
+    if wanted and NUMBER.search(gold):
+        found = []
+        for match in NUMBER.finditer(text):
+            start, end = match.span()
+            start -= _is_sign(text, start - 1)
+            inside = start > 0 and (text[start - 1].isalnum() or text[start - 1] in "._")
+            # "2024-03-15" and "3:15" are no numbers of their own.
+            inside = inside or re.match(r"[-:/]\d", text[end : end + 2]) or (start > 1 and text[start - 1] in "-:/" and text[start - 2].isdigit())
+            if not inside and len(match.group()) <= MAX_DIGITS and values(text[start:end]) & wanted:
+                found.append((start, end))
+        if found or NUMBER.fullmatch(gold.strip().lstrip("-+")):
+            return found
+    pattern = rf"(?<!\w){re.escape(gold.strip())}(?!\w)"
+    return [m.span() for m in re.finditer(pattern, text)] or [m.span() for m in re.finditer(pattern, text, re.IGNORECASE)]
 
 
-def _letters_differ(new: str, right: Sequence[str]) -> bool:
-    """Not the same letters in another order: 'x+1' and '1+x' may be equal."""
-    return all(sorted(filter(str.isalnum, _plain(new))) != sorted(filter(str.isalnum, _plain(r))) for r in right)
+def _put(text: str, places: Sequence[tuple[int, int]], new: str) -> str:
+    parts, at = [], 0
+    for start, end in places:
+        parts += [text[at:start], new]
+        at = end
+    return "".join([*parts, text[at:]])
 
 
-def _plain(text: str) -> str:
-    text = _WRAPPER.sub(r"\1", text)
-    return "".join(text.replace("$", "").replace("\N{MINUS SIGN}", "-").split()).casefold()
-
-
-def _values(text: str) -> set[Fraction]:
-    """The numbers a text may stand for: a percentage is two of them; no number gives an empty set."""
-    plain = _plain(text).rstrip(".")
-    percent = plain.endswith("%")
-    plain = plain.rstrip("\\%")
-    if len(plain) > 2 * _MAX_DIGITS:
-        return set()
+def _json_mutants(text: str, golds: Sequence[str], other_golds: Sequence[str], answers: Sequence[str]) -> list[tuple[str, str, Wrong]]:
+    """(text, old, new) for a completion that is a JSON object or array with the gold among its values."""
+    if text.strip()[:1] not in ("{", "["):
+        return []
     try:
-        if match := _FRACTION.fullmatch(plain):
-            top, bottom = (g for g in match.groups() if g is not None)
-            value = Fraction(int(top), int(bottom))
-        else:
-            value = Fraction(plain.replace(",", "")) if "e" not in plain else Fraction(str(float(plain)))
-    except (ValueError, ZeroDivisionError, OverflowError):
-        return set()
-    return {value, value / 100} if percent else {value}
+        value = json.loads(text)
+        old = next((leaf for leaf in _leaves(value) if not differs(str(leaf), answers)), None)
+        if old is None:
+            return []
+        return [
+            (json.dumps(_with_leaf(value, old, _like(old, wrong.text)), ensure_ascii=False), str(old), wrong)
+            for wrong in wrong_answers(str(old), golds, other_golds)
+        ]
+    except (ValueError, RecursionError):
+        return []
+
+
+def _leaves(value: Any) -> Iterator[str | int | float]:
+    if isinstance(value, dict | list):
+        for item in value.values() if isinstance(value, dict) else value:
+            yield from _leaves(item)
+    elif isinstance(value, str | int | float) and not isinstance(value, bool):
+        yield value
+
+
+def _with_leaf(value: Any, old: Any, new: Any) -> Any:
+    if isinstance(value, dict):
+        return {k: _with_leaf(v, old, new) for k, v in value.items()}
+    if isinstance(value, list):
+        return [_with_leaf(v, old, new) for v in value]
+    return new if type(value) is type(old) and value == old else value
+
+
+def _like(old: Any, text: str) -> Any:
+    """A number stays a number, if the new text is one."""
+    if not isinstance(old, str):
+        for kind in (int, float):
+            try:
+                return kind(text)
+            except ValueError:
+                continue
+    return text
 
 
 def _with_text(completion: str | list[dict], text: str) -> str | list[dict]:

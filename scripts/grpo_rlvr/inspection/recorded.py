@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from grpo_rlvr.config import Config
 from grpo_rlvr.errors import Problem, UserError
-from grpo_rlvr.inspection.jsonl import canonical, read_lines
+from grpo_rlvr.inspection.fingerprint import differences, same
+from grpo_rlvr.inspection.jsonl import canonical, read_lines, sha256
+from grpo_rlvr.inspection.model_files import model_part
 from grpo_rlvr.inspection.samples import append_samples, make_header, sample_ids, start_samples
 
 FORMAT = """FILE.jsonl, one JSON object a line:
@@ -23,17 +26,40 @@ OWN_KEYS = {"prompt", "prompt_index", "completion", "finish", "tokens"}
 SHOWN = 20
 
 
-def import_recorded(path: Path, folder: Path, rewards: Sequence, rows: Sequence[dict]) -> list[dict]:
-    """Check a file of recorded completions, write it as `samples.jsonl` and return the samples.
+def import_recorded(path: Path, config: Config, rewards: Sequence, rows: Sequence[dict]) -> list[dict]:
+    """Check a file of recorded completions, write it as the inspection's `samples.jsonl` and return the samples.
 
     Raises:
         UserError: the file is missing, empty, or has bad lines (all of them, with their numbers); nothing is written then.
     """
     samples = read_recorded(path, rewards, rows)
-    header = make_header({"source": "recorded"}, {"file": hashlib.sha256(path.read_bytes()).hexdigest(), "samples": _digest(samples)}, len(samples))
-    there = start_samples(folder, header)
-    append_samples(folder, samples[len(there) :])
+    fingerprint = {
+        "file": hashlib.sha256(path.read_bytes()).hexdigest(),
+        "samples": _digest(samples),
+        "model": model_part(config),
+        "rows": {str(i): _row_hash(rows[i]) for i in sorted({s["prompt_index"] for s in samples}) if i < len(rows)},
+    }
+    header = make_header({"source": "recorded"}, fingerprint, len(samples))
+    there = start_samples(config.inspection_folder, header, lambda number, sample: same(sample, samples[number]))
+    append_samples(config.inspection_folder, samples[len(there) :])
     return samples
+
+
+def what_changed(header: Mapping, config: Config, rows: Sequence[dict]) -> list[str]:
+    """What recorded completions were imported for and is no longer so, in words: the model, the training rows they answer."""
+    before = header.get("fingerprint") or {}
+    said = differences({"model": before.get("model")}, {"model": model_part(config)})
+    known = before.get("rows")
+    if not isinstance(known, Mapping):
+        return [*said, "which training rows they answer was not noted"]
+    changed = sum(int(i) >= len(rows) or _row_hash(rows[int(i)]) != digest for i, digest in known.items())
+    return [*said, *([f"{changed} of the {len(known)} training rows that they answer changed (prompt, system prompt or gold)"] if changed else [])]
+
+
+def unknown_prompts(samples: Sequence[dict], rows: Sequence[dict]) -> int:
+    """How many samples answer a prompt that the training data does not have."""
+    known = {canonical(row["prompt"]) for row in rows}
+    return sum(canonical(s["prompt"]) not in known for s in samples)
 
 
 def read_recorded(path: Path, rewards: Sequence, rows: Sequence[dict]) -> list[dict]:
@@ -123,6 +149,10 @@ def _column_problem(columns: dict, rewards: Sequence) -> str:
         elif reason := reward.gold_problem(columns):
             said.append(f"reward '{reward.name}': {reason}")
     return "; ".join(dict.fromkeys(said))
+
+
+def _row_hash(row: dict) -> str:
+    return sha256(row)[:16]
 
 
 def _digest(samples: Sequence[dict]) -> str:

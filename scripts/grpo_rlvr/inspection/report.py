@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import contextlib
+import functools
+import os
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 from grpo_rlvr.inspection.terminal import show_messages, write
 from grpo_rlvr.visible import fold, visible
@@ -10,7 +15,23 @@ from grpo_rlvr.visible import fold, visible
 SHORT = 1200
 
 
-def show_run(result: Mapping, rewards: Sequence) -> None:
+def readable(show: Callable[..., None]) -> Callable[..., None]:
+    """A report whose reader has gone (`2>&1 | head -1`) ends there, and the answer of the check stays what it was."""
+
+    @functools.wraps(show)
+    def shown(*args: Any, **more: Any) -> None:
+        try:
+            show(*args, **more)
+        except BrokenPipeError:
+            # What is still buffered would fail again when the interpreter ends, and change the exit code.
+            with contextlib.suppress(OSError, ValueError, AttributeError):
+                os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stderr.fileno())
+
+    return shown
+
+
+@readable
+def show_run(result: Mapping, rewards: Sequence, min_read: int = 0) -> None:
     """The table of a run, its verdict and what the probes found."""
     from rich.console import Console
     from rich.table import Table
@@ -30,20 +51,29 @@ def show_run(result: Mapping, rewards: Sequence) -> None:
     table.add_row("unscored", _share(signal["none_share"]), "the reward returned None")
     table.add_row("duplicates", _share(signal["duplicate_share"]), "of completions of one prompt")
     table.add_row("to read", str(result["selected"]), f"of {result['samples']} samples")
-    Console(stderr=True, highlight=False).print(table)
+    console = Console(stderr=True, highlight=False)
+    with console.capture() as printed:  # rich answers a closed pipe by ending the program
+        console.print(table)
+    write(printed.get())
     write(f"\nsignal: {signal['verdict']}: {signal['reason']}\n")
     for note in signal["notes"]:
         write(f"  note: {note}\n")
     for finding in result["probes"]:
         show_finding(finding)
     write(f"files: {visible(result['folder'])}\nnext: {result['next']}\n")
+    if result["selected"] < min_read:
+        write(f"warning: only {result['selected']} different completions, but inspection.min_read is {min_read}: raise inspection.prompts\n")
 
 
 def show_finding(finding: Mapping) -> None:
     """One probe's finding, with the smallest completion that proves it."""
     write(f"probe {finding['probe']}: {finding['severity']}: {finding['message']}\n")
     example = finding.get("example")
-    if example:
+    if example and "pair" in example:
+        for word, half in example["pair"].items():
+            write(f"  {word}: total {_number(half['total'])}, {_line(str(half['scores']))}\n")
+            write(_indented(show_messages(half["completion"])))
+    elif example:
         original, mutant = example["original"], example["mutant"]
         write(
             f"  the smallest of them; answer {_line(original['answer'])} made {_line(mutant['answer'])}, "
@@ -52,6 +82,7 @@ def show_finding(finding: Mapping) -> None:
         write(_indented(show_messages(mutant["completion"])))
 
 
+@readable
 def show_gate(gate: Mapping) -> None:
     """The gate's answer, its reasons and the worst case against it."""
     counts, agreement = gate["counts"], gate["agreement"]

@@ -9,7 +9,6 @@ from pathlib import Path
 from grpo_rlvr.config import Config
 from grpo_rlvr.errors import Problem, UserError
 from grpo_rlvr.inspection.agreement import word
-from grpo_rlvr.inspection.jsonl import locked
 from grpo_rlvr.inspection.labels import append_label, load_labels, repair_labels
 from grpo_rlvr.inspection.samples import load_samples
 from grpo_rlvr.inspection.scores import load_scores
@@ -40,11 +39,10 @@ def review(config: Config, reviewer: str) -> dict:
     samples = load_samples(folder)
     scores = {row["sample_id"]: row for row in load_scores(folder, config, rewards, samples)}
     gold_names = sorted({c for r in rewards for c in r.columns})
-    with locked(folder):
-        beside = repair_labels(folder)
+    beside = repair_labels(folder)
     if beside:
         write(f"labels.jsonl had lines that are no labels (a torn write?); they are kept as {beside.name}\n")
-    # Not under the lock: several people may read at once, each label is one appended line.
+    # Several people may read at once: each label is one appended line.
     return Session(folder, reviewer, load_selection(folder), scores, gold_names).run(sys.stdin.fileno())
 
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from grpo_rlvr.cli import say, write_json
+from grpo_rlvr.cli import write_json
 from grpo_rlvr.config import Config
 from grpo_rlvr.inspection import report
 from grpo_rlvr.inspection.gate import merge_labels, signal_of
@@ -39,7 +39,7 @@ def run_inspection(config: Config, *, completions: str | Path | None = None, mod
     folder, inspection = config.inspection_folder, config.inspection
     with locked(folder):
         if completions is not None:
-            samples = import_recorded(Path(completions), folder, rewards, rows)
+            samples = import_recorded(Path(completions), config, rewards, rows)
         else:
             samples = draw_samples(config, rows, model=model, tokenizer=tokenizer, quiet=quiet)
         scores, seconds = score_samples(rewards, samples, inspection.pass_threshold)
@@ -63,9 +63,7 @@ def run_inspection(config: Config, *, completions: str | Path | None = None, mod
         write_json(folder / "signal.json", "signal", 1, {**signal, "mean_scores": result["mean_scores"]})
         write_json(folder / "probes.json", "probes", 1, {"findings": probes})
     if not quiet:
-        report.show_run(result, rewards)
-        if len(ids) < inspection.min_read:
-            say(f"warning: only {len(ids)} different completions, but inspection.min_read is {inspection.min_read}: raise inspection.prompts")
+        report.show_run(result, rewards, inspection.min_read)
     return result
 
 

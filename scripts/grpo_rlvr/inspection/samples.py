@@ -8,13 +8,13 @@ from __future__ import annotations
 import hashlib
 import os
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 from grpo_rlvr.cli import say, write_text
 from grpo_rlvr.errors import Problem, UserError
-from grpo_rlvr.inspection.jsonl import append_lines, canonical, read_lines, set_aside
+from grpo_rlvr.inspection.jsonl import Line, append_lines, canonical, read_lines, set_aside
 
 SCHEMA = "grpo-rlvr/samples/1"
 COMPARED = ("sampling", "fingerprint", "count")
@@ -41,11 +41,14 @@ def sample_ids(prompts_and_completions: Sequence[tuple[Any, Any]]) -> list[str]:
     return ids
 
 
-def start_samples(folder: Path, header: dict) -> list[dict]:
+def start_samples(folder: Path, header: dict, fits: Callable[[int, dict], bool] = lambda number, sample: True) -> list[dict]:
     """Make `samples.jsonl` ready for the samples that `header` announces and return those it already holds.
 
-    A file with another header is moved to `samples.<hash>.jsonl`. A torn line, what follows it, and a last batch that was not
+    A file with another header is moved to `samples.<hash>.jsonl`. A torn or damaged line, what follows it, and a last batch that was not
     written whole are moved aside and will be drawn again.
+
+    Args:
+        fits: whether a sample may stand at this place (from 0), for what its id does not show: its prompt and its gold.
     """
     path = samples_path(folder)
     lines = read_lines(path)
@@ -60,13 +63,17 @@ def start_samples(folder: Path, header: dict) -> list[dict]:
     if not lines:
         append_lines(path, [header])
         return []
-    good = lines[: next((i for i, line in enumerate(lines) if line.value is None), len(lines))]
-    rows = _whole_batches([line.value for line in good[1:]])
+    problems = _problems(lines[1:])
+    good = next((i for i, line in enumerate(lines[1:]) if problems[i] or i >= header["count"] or not fits(i, line.value)), len(lines) - 1)
+    rows = _whole_batches([line.value for line in lines[1 : good + 1]])
     kept = lines[: len(rows) + 1]
     if len(kept) < len(lines):
         beside = set_aside(path, lines[len(kept) :], "torn")
         write_text(path, "".join(line.raw.decode() + "\n" for line in kept))
-        say(f"the last run was interrupted in the middle of a batch; its lines are kept as {beside.name} and drawn again")
+        why = (
+            f"line {lines[good + 1].number} is torn or damaged" if good + 1 < len(lines) else "the last run was interrupted in the middle of a batch"
+        )
+        say(f"samples.jsonl: {why}; what is not whole is kept as {beside.name} and made again")
     return rows
 
 
@@ -78,7 +85,8 @@ def load_header(folder: Path) -> dict:
     """The header of `samples.jsonl`; a UserError if there are no samples."""
     lines = read_lines(samples_path(folder))
     header = lines[0].value if lines else None
-    if header is None or header.get("schema") != SCHEMA or not header.keys() >= set(COMPARED):
+    whole = header is not None and header.get("schema") == SCHEMA and isinstance(header.get("count"), int)
+    if not whole or not all(isinstance(header.get(k), dict) for k in ("sampling", "fingerprint")):
         raise UserError(
             "samples",
             Problem(str(samples_path(folder)), "there are no samples yet" if not lines else "the first line is no samples header", RUN_AGAIN),
@@ -90,17 +98,16 @@ def load_samples(folder: Path) -> list[dict]:
     """All samples of the folder.
 
     Raises:
-        UserError: none there, a line that cannot be read, or the run that draws them was interrupted.
+        UserError: none there, a line that is torn or not what the run wrote, or the run that draws them was interrupted.
     """
     path = samples_path(folder)
     header = load_header(folder)
     lines = read_lines(path)[1:]
-    bad = [line for line in lines if line.value is None or "sample_id" not in line.value]
+    bad = [(line, said) for line, said in zip(lines, _problems(lines), strict=True) if said]
+    bad += [(line, f"only {header['count']} samples belong here") for line in lines[header["count"] :] if not bad]
     if bad:
-        raise UserError(
-            "samples",
-            [Problem(f"{path} line {line.number}", line.problem or "not a sample", RUN_AGAIN + " (it repairs the file)") for line in bad[:10]],
-        )
+        fix = RUN_AGAIN + " (it repairs the file; with --completions FILE if they were recorded)"
+        raise UserError("samples", [Problem(f"{path} line {line.number}", said, fix) for line, said in bad[:10]])
     if len(lines) != header["count"]:
         raise UserError(
             "samples",
@@ -119,9 +126,31 @@ def aligned_columns(samples: Sequence[dict]) -> dict[str, list]:
     return {name: [sample["columns"].get(name) for sample in samples] for name in names}
 
 
+def _problems(lines: Sequence[Line]) -> list[str]:
+    """What is wrong with each line, or an empty text. An id is that of its prompt and completion, so a changed text is found."""
+    said = [line.problem or _shape_problem(line.value) for line in lines]
+    whole = [line.value for line, problem in zip(lines, said, strict=True) if not problem]
+    ids = iter(sample_ids([(row["prompt"], row["completion"]) for row in whole]))
+    return [
+        problem or ("" if line.value["sample_id"] == next(ids) else "its sample_id is not that of its prompt and completion, or the line is doubled")
+        for line, problem in zip(lines, said, strict=True)
+    ]
+
+
+def _shape_problem(row: dict) -> str:
+    tokens, batch = row.get("tokens"), row.get("batch")
+    bad = [name for name in ("sample_id", "finish") if not isinstance(row.get(name), str)]
+    bad += [name for name in ("prompt", "completion") if not isinstance(row.get(name), str | list)]
+    bad += ["prompt_index"] if type(row.get("prompt_index")) is not int else []
+    bad += ["columns"] if not isinstance(row.get("columns"), dict) else []
+    bad += ["tokens"] if tokens is not None and type(tokens) is not int else []
+    bad += ["batch"] if batch is not None and not (isinstance(batch, list) and [type(x) for x in batch] == [int, int]) else []
+    return f"not a sample: {', '.join(bad)} missing or of the wrong kind" if bad else ""
+
+
 def _whole_batches(rows: list[dict]) -> list[dict]:
     """Leave out the last batch unless all of it is there; `batch` is [number of its first sample, size]."""
-    if not rows or "batch" not in rows[-1]:
+    if not rows or rows[-1].get("batch") is None:
         return rows
     start, size = rows[-1]["batch"]
     return rows if len(rows) == start + size else rows[:start]

@@ -11,6 +11,7 @@ from grpo_rlvr.cli import say
 from grpo_rlvr.config import Config
 from grpo_rlvr.device import autocast, device_type
 from grpo_rlvr.errors import MissingError, Problem, UserError, missing_package
+from grpo_rlvr.inspection.fingerprint import same
 from grpo_rlvr.inspection.jsonl import sha256
 from grpo_rlvr.inspection.model_files import model_folder, model_part
 from grpo_rlvr.inspection.samples import append_samples, make_header, sample_ids, start_samples
@@ -47,9 +48,15 @@ def draw_samples(config: Config, rows: Sequence[dict], *, model: Any = None, tok
         model, tokenizer: the config's model, if the caller has loaded it already; left as it was found.
     """
     header = planned_header(config, rows)
-    samples = start_samples(config.inspection_folder, header)
     drawn = draw_prompts(len(rows), config.inspection.prompts, config.inspection.seed)
     plan = [i for i in drawn for _ in range(header["sampling"]["samples_per_prompt"])]
+
+    def fits(number: int, sample: dict) -> bool:
+        row = rows[plan[number]]
+        wanted = [plan[number], row["prompt"], {k: v for k, v in row.items() if k != "prompt"}]
+        return same([sample["prompt_index"], sample["prompt"], sample["columns"]], wanted)
+
+    samples = start_samples(config.inspection_folder, header, fits)
     if len(samples) == len(plan):
         return samples
     if model is None or tokenizer is None:

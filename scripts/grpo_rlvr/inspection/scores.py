@@ -9,7 +9,7 @@ from pathlib import Path
 from grpo_rlvr.cli import write_text
 from grpo_rlvr.config import Config
 from grpo_rlvr.errors import Problem, UserError
-from grpo_rlvr.inspection.fingerprint import differences, reward_parts
+from grpo_rlvr.inspection.fingerprint import differences, is_reward_parts, reward_parts
 from grpo_rlvr.inspection.jsonl import read_lines, sha256
 from grpo_rlvr.inspection.samples import aligned_columns
 
@@ -66,11 +66,24 @@ def load_scores(folder: Path, config: Config, rewards: Sequence, samples: Sequen
     if bad or lines[0].value.get("schema") != SCHEMA:
         where = f"{path} line {bad[0].number}" if bad else str(path)
         raise UserError("scores", Problem(where, bad[0].problem if bad else "the first line is no scores header", RESCORE))
-    header = lines[0].value
-    changed = differences(header.get("fingerprint") or {}, reward_parts(config, rewards))
+    header, names = lines[0].value, [r.name for r in rewards]
+    wrong = [line.number for line in lines[1:] if not _is_row(line.value, ())]
+    if wrong or not is_reward_parts(header.get("fingerprint")):
+        where = f"{path} line {wrong[0] if wrong else lines[0].number}"
+        raise UserError("scores", Problem(where, "it is not what a run writes: keys are missing or of the wrong kind", RESCORE))
+    changed = differences(header["fingerprint"], reward_parts(config, rewards))
     if changed:
         raise UserError("scores", [Problem("scores", "; ".join(changed) + " since the samples were scored", RESCORE)])
-    rows = {line.value.get("sample_id"): line.value for line in lines[1:]}
+    rows = {line.value["sample_id"]: line.value for line in lines[1:] if _is_row(line.value, names)}
     if header.get("samples") != samples_digest(samples) or any(s["sample_id"] not in rows for s in samples):
         raise UserError("scores", Problem("scores", "they belong to other samples", RESCORE))
     return [rows[s["sample_id"]] for s in samples]
+
+
+def _is_row(row: dict, names: Sequence[str]) -> bool:
+    """Whether a line is a score row with at least these rewards' scores."""
+    numbers = row.get("scores")
+    if not isinstance(numbers, dict) or "total" not in row or not isinstance(row.get("sample_id"), str):
+        return False
+    fine = all(v is None or (isinstance(v, int | float) and not isinstance(v, bool)) for v in [*numbers.values(), row["total"]])
+    return fine and set(names) <= numbers.keys() and "verdict" in row and (row["verdict"] is None or isinstance(row["verdict"], bool))

@@ -24,11 +24,11 @@ def select_samples(samples: Sequence[dict], verdicts: Sequence[bool | None], cou
         verdicts: aligned with `samples`; the order returned does not give them away.
     """
     kept = [i for i, s in enumerate(samples) if s["sample_id"] in keep]
-    seen = {_content(samples[i]) for i in kept}
+    seen = {content(samples[i]) for i in kept}
     fresh = []
     for i, sample in enumerate(samples):
-        if _content(sample) not in seen:
-            seen.add(_content(sample))
+        if content(sample) not in seen:
+            seen.add(content(sample))
             fresh.append(i)
     strata: dict[str, dict[str, list[int]]] = {"pass": {}, "fail": {}, "none": {}}
     for i in _spread_over_prompts(fresh, samples, seed):
@@ -49,9 +49,11 @@ def load_selection(folder: Path) -> list[dict]:
     path = folder / "selection.json"
     try:
         ids = json.loads(path.read_text(encoding="utf-8"))["sample_ids"]
+        if not isinstance(ids, list) or not all(isinstance(i, str) for i in ids):
+            raise TypeError("sample_ids is no list of ids")
     except FileNotFoundError:
         raise UserError("selection", Problem(str(path), "no samples have been selected yet", "run: inspect_rewards.py run CONFIG")) from None
-    except (ValueError, KeyError, TypeError) as exc:
+    except (ValueError, KeyError, TypeError, RecursionError) as exc:
         raise UserError("selection", Problem(str(path), f"cannot be read: {str(exc)[:80]}", "run: inspect_rewards.py run CONFIG")) from exc
     samples = {s["sample_id"]: s for s in load_samples(folder)}
     if any(i not in samples for i in ids):
@@ -61,11 +63,12 @@ def load_selection(folder: Path) -> list[dict]:
 
 def count_distinct(samples: Sequence[dict]) -> int:
     """How many there are to read at most."""
-    return len({_content(s) for s in samples})
+    return len({content(s) for s in samples})
 
 
-def _content(sample: dict) -> str:
-    return canonical([sample["prompt_index"], sample["prompt"], sample["completion"]])
+def content(sample: dict) -> str:
+    """What a reader sees; a second sample with the same is not read again."""
+    return canonical([sample["prompt"], sample["completion"]])
 
 
 def _spread_over_prompts(indices: Sequence[int], samples: Sequence[dict], seed: int) -> list[int]:

@@ -26,7 +26,7 @@ class Scores:
     seconds: dict[str, float]
 
 
-def score_all(rewards: Sequence[BuiltReward], completions: Sequence[Any], **columns: Any) -> Scores:
+def score_all(rewards: Sequence[BuiltReward], completions: Sequence[Any], /, **columns: Any) -> Scores:
     """Scores a batch with every reward. `total` is the weighted sum; None where a required reward is None.
 
     A reward that is None and not required is left out of the sum, as TRL does; where all are None the total is None.
@@ -71,16 +71,35 @@ def _total(rewards: Sequence[BuiltReward], row: list[float | None]) -> float | N
 def _timed(reward: BuiltReward, completions: Sequence[Any], columns: Mapping[str, Any]) -> tuple[list[float | None], float]:
     start = time.perf_counter()
     try:
-        result = reward.function(completions=completions, **columns)
+        # Each reward gets lists of its own: one that edits them must not change what the others see.
+        result = reward.function(completions=own_copy(completions), **{name: own_copy(value) for name, value in columns.items()})
         if inspect.isawaitable(result):
             result = asyncio.run(_awaited(result))
         if not isinstance(result, (Mapping, str, bytes)) and hasattr(result, "__iter__"):
             result = list(result)
     except GrpoRlvrError:
         raise
-    except Exception as exc:
+    except (Exception, SystemExit) as exc:  # sys.exit in a reward must not pass for the script's own answer
         raise UserError("reward", Problem(reward.name, f"{type(exc).__name__}: {exc}", f"see {_place(exc, reward.source_files)}")) from exc
     return checked_values(reward.name, result, len(completions)), time.perf_counter() - start
+
+
+def own_copy(value: Any) -> Any:
+    """Lists, tuples and dicts copied to the bottom; everything else (text, numbers, a trainer's objects) is passed on as it is."""
+    try:
+        return _copied(value)
+    except RecursionError:  # nested too deep to walk; what deep data can be parsed at all is rare
+        return value
+
+
+def _copied(value: Any) -> Any:
+    if isinstance(value, (str, int, float)) or value is None:
+        return value
+    if type(value) is list:
+        return [v if type(v) is str else _copied(v) for v in value]
+    if type(value) is dict:
+        return {k: v if type(v) is str else _copied(v) for k, v in value.items()}
+    return tuple(_copied(v) for v in value) if type(value) is tuple else value
 
 
 async def _awaited(result: Any) -> Any:
@@ -114,7 +133,7 @@ def checked_values(name: str, result: Any, count: int) -> list[float | None]:
     return values
 
 
-def _place(exc: Exception, files: tuple[Path, ...]) -> str:
+def _place(exc: BaseException, files: tuple[Path, ...]) -> str:
     """file:line of the innermost frame in the reward's own files, else of the innermost frame."""
     frames = traceback.extract_tb(exc.__traceback__)
     own = [f for f in frames if Path(f.filename).resolve() in {p.resolve() for p in files}]

@@ -8,6 +8,7 @@ import importlib
 import importlib.util
 import inspect
 import sys
+import sysconfig
 import threading
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -19,6 +20,8 @@ from grpo_rlvr.errors import Problem, UserError
 CALL_ARGUMENTS = ("prompts", "completions", "completion_ids", "trainer_state", "log_extra", "log_metric", "environments")
 _loading = threading.Lock()
 _folders: set[Path] = set()  # where user files were loaded from
+_brought: dict[Path, set[Path]] = {}  # a user's file -> the files of the modules that came with its import
+_PACKAGE = Path(__file__).resolve().parents[1]
 
 
 class UserReward:
@@ -35,7 +38,10 @@ class UserReward:
 
     def _bind(self) -> None:
         self.function, self.path = load_function(self.use, self.base)
-        parameters = inspect.signature(self.function).parameters
+        try:
+            parameters = inspect.signature(self.function).parameters
+        except (ValueError, TypeError) as exc:  # written in C, without a signature
+            raise UserError("config", Problem(f"rewards.use {self.use!r}", str(exc), "wrap it: def reward(completions, **columns)")) from exc
         self._takes_all = any(p.kind is p.VAR_KEYWORD for p in parameters.values())
         self._names = {n for n, p in parameters.items() if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)}
         self.columns = tuple(
@@ -63,7 +69,12 @@ class UserReward:
         if missing:
             return f"column {missing[0]!r} is missing"
         own = getattr(self.function, "gold_problem", None)
-        return own(row) if callable(own) else None
+        if not callable(own):
+            return None
+        try:
+            return own(row)
+        except (Exception, SystemExit) as exc:
+            raise UserError("reward", Problem(self.__name__, f"its gold_problem raises {type(exc).__name__}: {exc}")) from exc
 
     def __getstate__(self) -> dict:
         return {"name": self.__name__, "use": self.use, "base": self.base, "args": self.args}
@@ -84,11 +95,14 @@ def load_function(use: str, base: Path) -> tuple[Callable, Path | None]:
             raise UserError("config", Problem(f"rewards.use {use!r}", f"there is no file {path}", "the path is relative to the config's folder"))
         module = _load_file(path, use)
     else:
+        before = set(sys.modules)
         try:
             module = importlib.import_module(where)
-        except Exception as exc:
+        except (Exception, SystemExit) as exc:
             raise UserError("config", Problem(f"rewards.use {use!r}", f"importing {where} failed: {type(exc).__name__}: {exc}")) from exc
         path = Path(module.__file__).resolve() if getattr(module, "__file__", None) else None
+        if path:
+            _remember(path, before)
     function = getattr(module, attribute, None)
     if not callable(function):
         names = [n for n, v in vars(module).items() if callable(v) and not n.startswith("_") and getattr(v, "__module__", None) == module.__name__]
@@ -111,9 +125,10 @@ def _load_file(path: Path, use: str) -> Any:
             sys.path.insert(0, folder)
         sys.modules[name] = module
         _forget_namesakes(path.parent)
+        before = set(sys.modules)
         try:
             spec.loader.exec_module(module)
-        except Exception as exc:
+        except (Exception, SystemExit) as exc:
             del sys.modules[name]
             raise UserError("config", Problem(f"rewards.use {use!r}", f"importing {path} failed: {type(exc).__name__}: {exc}")) from exc
         finally:
@@ -121,6 +136,7 @@ def _load_file(path: Path, use: str) -> Any:
                 # Last place: while training, a file of the user must not shadow a library.
                 sys.path.remove(folder)
                 sys.path.append(folder)
+        _remember(path, before)
         return module
 
 
@@ -134,10 +150,26 @@ def _forget_namesakes(folder: Path) -> None:
             del sys.modules[name]
 
 
+def _remember(path: Path, before: set[str]) -> None:
+    """Note which files the import of `path` brought in, by whatever way it found them; a second import brings nothing new."""
+    files = {Path(f).resolve() for name, m in list(sys.modules.items()) if name not in before and (f := getattr(m, "__file__", None))}
+    _brought.setdefault(path, set()).update(f for f in files if f.suffix == ".py" and not _is_library(f))
+
+
+def _is_library(file: Path) -> bool:
+    """Of the standard library, installed, or of this package (whose files count as a whole, see `source_files`)."""
+    if {"site-packages", "dist-packages"} & set(file.parts) or file.is_relative_to(_PACKAGE):
+        return True
+    paths = sysconfig.get_paths()
+    return any(file.is_relative_to(Path(paths[name]).resolve()) for name in ("stdlib", "platstdlib", "purelib", "platlib"))
+
+
 def source_files(path: Path) -> tuple[Path, ...]:
-    """The file and the modules beside it that it imports, recursively."""
+    """The files that decide what the functions of `path` return: it, what it imports from beside it or its package, recursively, and
+    whatever modules of the user's its import has loaded. A file that uses this package's rewards rests on all of their files."""
+    start = path.resolve()
     found: list[Path] = []
-    todo = [path.resolve()]
+    todo = [start, *sorted(_brought.get(start, ()))]
     while todo:
         file = todo.pop()
         if file in found or not file.is_file():
@@ -148,17 +180,31 @@ def source_files(path: Path) -> tuple[Path, ...]:
         except (SyntaxError, ValueError):
             continue
         for node in ast.walk(tree):
-            for module in _imported(node):
-                for start in dict.fromkeys((file.parent, path.resolve().parent)):
-                    target = start.joinpath(*module.split("."))
+            for level, module in _imported(node):
+                if level == 0 and module.split(".")[0] == _PACKAGE.name:
+                    found += [f for f in [*sorted((_PACKAGE / "rewards").glob("*.py")), _PACKAGE / "completions.py"] if f not in found]
+                    continue
+                folders = [file.parents[level - 1]] if level else dict.fromkeys((file.parent, _root(file), start.parent))
+                for folder in folders:
+                    target = folder.joinpath(*module.split("."))
                     todo += [target.with_name(target.name + ".py"), target / "__init__.py"]
     return tuple(sorted(found))
 
 
-def _imported(node: ast.AST) -> list[str]:
+def _root(file: Path) -> Path:
+    """The folder that holds the file's outermost package: where an absolute import starts."""
+    folder = file.parent
+    while (folder / "__init__.py").is_file() and folder != folder.parent:
+        folder = folder.parent
+    return folder
+
+
+def _imported(node: ast.AST) -> list[tuple[int, str]]:
+    """(leading dots, dotted name) of everything that an import statement may load."""
     if isinstance(node, ast.Import):
-        return [alias.name for alias in node.names]
+        return [(0, alias.name) for alias in node.names]
     if isinstance(node, ast.ImportFrom):
         stem = [node.module] if node.module else []
-        return stem + [".".join([*stem, alias.name]) for alias in node.names if alias.name != "*"]
+        names = [".".join([*stem, alias.name]) for alias in node.names if alias.name != "*"]
+        return [(node.level, name) for name in [*stem, *names]]
     return []
