@@ -48,42 +48,53 @@ class MathReward(Reward):
         return _read_gold(scalar_gold(answer), self.reading)
 
     def score_texts(self, texts: list[str], golds: list[MathGold]) -> list[float | None]:
-        scores: list[float | None] = []
-        open_questions: dict[int, Question] = {}
-        for index, (text, gold) in enumerate(zip(texts, golds, strict=True)):
-            try:
-                verdict = self._without_algebra(text, gold)
-            except Exception as exc:  # whatever a model writes is a score
-                log.warning("%s: an answer could not be read (%s); it scores 0", self.__name__, type(exc).__name__)
-                verdict = False
+        # A group answers one question, mostly with the same few answers: each (gold, answer) is compared once.
+        verdicts: dict[tuple[str, str], bool | None] = {}
+        asked: dict[tuple[str, str], Question] = {}
+        pairs: list[tuple[str, str] | None] = []
+        for text, gold in zip(texts, golds, strict=True):
+            answer = self._answer(text)
+            pair = (gold.text, answer) if answer else None
+            pairs.append(pair)
+            if pair is None or pair in verdicts or pair in asked:
+                continue
+            verdict = self._without_algebra(answer, gold)
             if isinstance(verdict, Question):
-                open_questions[index] = verdict
-            scores.append(float(verdict) if isinstance(verdict, bool) else None)
-        if open_questions:
-            answers = ALGEBRA.ask(list(open_questions.values()), self.cpu_s)
-            for index, same_value in zip(open_questions, answers, strict=True):
-                scores[index] = None if same_value is None else float(same_value)
-        return scores
+                asked[pair] = verdict
+            else:
+                verdicts[pair] = verdict
+        if asked:
+            verdicts.update(zip(asked, ALGEBRA.ask(list(asked.values()), self.cpu_s), strict=True))
+        found = [False if pair is None else verdicts[pair] for pair in pairs]
+        return [None if verdict is None else float(verdict) for verdict in found]
 
-    def _without_algebra(self, text: str, gold: MathGold) -> bool | Question:
-        answer = final_answer(text)
-        if answer is None or not answer:
-            return False
-        if len(answer) > MAX_LENGTH:
-            return False
-        answer = normalise(answer)
-        if not answer:
-            return False
-        if answer == gold.text:
-            return True
-        deep, tower = nesting(answer)
-        if deep > MAX_NESTING or tower > max(MAX_TOWER, nesting(gold.text)[1]) or not balanced(answer):
-            return False
+    def _answer(self, text: str) -> str | None:
+        """The final answer as it stands; None where there is none, or one too long to be any gold's."""
         try:
+            answer = final_answer(text)
+        except Exception as exc:  # whatever a model writes is a score
+            log.warning("%s: a final answer could not be found (%s); it scores 0", self.__name__, type(exc).__name__)
+            return None
+        return answer if answer and len(answer) <= MAX_LENGTH else None
+
+    def _without_algebra(self, answer: str, gold: MathGold) -> bool | Question:
+        """The verdict on a final answer, or the question for the algebra worker."""
+        try:
+            answer = normalise(answer)
+            if not answer:
+                return False
+            if answer == gold.text:
+                return True
+            deep, tower = nesting(answer)
+            if deep > MAX_NESTING or tower > max(MAX_TOWER, nesting(gold.text)[1]) or not balanced(answer):
+                return False
             return same(gold.value, read(answer, self.reading), Exact())
         except NeedsAlgebra:
             return Question(gold.text, answer, self.reading.percent, self.reading.decimal_comma)
         except (ValueError, RecursionError):
+            return False
+        except Exception as exc:  # whatever a model writes is a score
+            log.warning("%s: an answer could not be read (%s); it scores 0", self.__name__, type(exc).__name__)
             return False
 
 
