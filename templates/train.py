@@ -55,6 +55,7 @@ def train(args) -> tuple[int, dict]:
     run = launch.RunFolder(config.run_folder)
     settings = launch.grpo_settings(config, rewards, run, bool(held_out), launch.has_accelerator())
     if args.check:
+        findings += launch.check_golds(config, rewards, rows, held_out)
         return launch.report_check(config, settings, findings, gate)
 
     with launch.main_process_lock(run):

@@ -31,6 +31,12 @@ class ExactReward(Reward):
             raise ValueError("the gold is empty")
         return text
 
+    def honest_forms(self, gold: str) -> list[str]:
+        return [f"<answer>{gold}</answer>", f"<answer> {gold}\t</answer>", f"<answer>\n{gold}\n</answer>"]
+
+    def clearly_different(self, gold: str, other: str) -> bool:
+        return gold != other
+
     def score_one(self, text: str, gold: str) -> float:
         text = after_reasoning(text)
         span = tag_span(text)

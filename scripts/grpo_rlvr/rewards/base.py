@@ -48,6 +48,17 @@ class Reward:
         """The score of one completion's text."""
         raise NotImplementedError
 
+    def honest_forms(self, gold: Any) -> list[str]:
+        """Ways to write a right final answer for a gold that was read, each as it would stand after the reasoning.
+
+        `dataset_check` has the reward score them. Empty where no right answer can be written down from the gold.
+        """
+        return []
+
+    def clearly_different(self, gold: Any, other: Any) -> bool:
+        """Whether an answer that is right for `other` is certainly wrong for `gold`; False also where it is not known."""
+        return False
+
     def score_texts(self, texts: list[str], golds: list[Any]) -> list[float | None]:
         """The scores of texts whose golds were read; a subclass with work to batch replaces this."""
         return [self._guarded(text, gold) for text, gold in zip(texts, golds, strict=True)]

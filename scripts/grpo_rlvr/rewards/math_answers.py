@@ -13,7 +13,7 @@ from grpo_rlvr.rewards.math_compare import Exact, NeedsAlgebra, same
 from grpo_rlvr.rewards.math_process import ALGEBRA, Question
 from grpo_rlvr.rewards.math_reading import Reading, read
 from grpo_rlvr.rewards.math_text import MAX_LENGTH, balanced, nesting, normalise
-from grpo_rlvr.rewards.math_values import Value
+from grpo_rlvr.rewards.math_values import Number, Value
 
 PERCENTS = ("fraction", "literal")
 # No answer of a task nests deeper; what does is built to stall the parser or to fill the memory.
@@ -22,10 +22,11 @@ MAX_NESTING, MAX_TOWER = 40, 3
 
 @dataclass(frozen=True)
 class MathGold:
-    """A gold that was read: its normalised text and its value."""
+    """A gold that was read: its normalised text, its value, and how it was written."""
 
     text: str
     value: Value
+    written: str
 
 
 class MathReward(Reward):
@@ -46,6 +47,15 @@ class MathReward(Reward):
 
     def read_gold(self, answer: Any) -> MathGold:
         return _read_gold(scalar_gold(answer), self.reading)
+
+    def honest_forms(self, gold: MathGold) -> list[str]:
+        forms = [f"\\boxed{{{gold.written}}}", f"<answer>{gold.written}</answer>"]
+        if "$" not in gold.written:
+            forms.append(f"<answer>\n${gold.written}$\n</answer>")
+        return forms + [f"\\boxed{{{number}}}" for number in _spellings(gold)]
+
+    def clearly_different(self, gold: MathGold, other: MathGold) -> bool:
+        return isinstance(gold.value, Number) and isinstance(other.value, Number) and gold.value != other.value
 
     def score_texts(self, texts: list[str], golds: list[MathGold]) -> list[float | None]:
         # A group answers one question, mostly with the same few answers: each (gold, answer) is compared once.
@@ -98,6 +108,21 @@ class MathReward(Reward):
             return False
 
 
+def _spellings(gold: MathGold) -> list[str]:
+    """A plain number in the other ways that are exactly equal: thousands set apart, a fraction as decimal and the other way round."""
+    if not isinstance(gold.value, Number) or "%" in gold.text:
+        return []
+    number = gold.value.value
+    if max(abs(number.numerator), number.denominator) >= 10**9:
+        return []
+    if number.denominator == 1:
+        return [f"{number.numerator:,}".replace(",", "\\,")] if abs(number) >= 1000 else []
+    places = next((k for k in range(1, 7) if 10**k % number.denominator == 0), None)
+    decimal = [] if places is None else [f"{'-' * (number < 0)}{abs(number.numerator) * 10**places // number.denominator / 10**places:.{places}f}"]
+    sign = "-" if number < 0 else ""
+    return [f"{sign}\\frac{{{abs(number.numerator)}}}{{{number.denominator}}}", *decimal]
+
+
 @lru_cache(maxsize=4096)
 def _read_gold(text: str, reading: Reading) -> MathGold:
     # Worked solutions as gold: the part that final_answer would take from a completion.
@@ -115,7 +140,7 @@ def _read_gold(text: str, reading: Reading) -> MathGold:
         raise ValueError("the gold is empty")
     if not balanced(normal):
         raise ValueError(f"the gold has a brace that is not closed: {text[:60]!r}")
-    return MathGold(normal, read(normal, reading))
+    return MathGold(normal, read(normal, reading), text.strip())
 
 
 def make_math_reward(percent: str = "fraction", decimal_comma: bool = False, cpu_s: float = 3.0) -> MathReward:

@@ -10,6 +10,7 @@ from typing import Any
 from grpo_rlvr.completions import after_reasoning, strip_special_tokens, tag_span
 from grpo_rlvr.errors import Problem, UserError
 from grpo_rlvr.rewards.base import Reward
+from grpo_rlvr.rewards.schema_instance import NOTHING, minimal_instance
 from grpo_rlvr.rewards.strict_json import NotJson, parse_strict
 
 FENCES = ("forbid", "strip")
@@ -61,6 +62,13 @@ class SchemaReward(Reward):
         if not output_schema:
             raise ValueError("the schema is empty: every value would pass")
         return compile_schema(json.dumps(output_schema))
+
+    def honest_forms(self, gold: Any) -> list[str]:
+        value = minimal_instance(gold.schema)
+        if value is NOTHING or not gold.is_valid(value):
+            return []
+        text = json.dumps(value, ensure_ascii=False)
+        return [text, json.dumps(value, indent=2), f"<answer>\n{text}\n</answer>"]
 
     def score_one(self, text: str, gold: Any) -> float:
         value = self._value(strip_special_tokens(text))

@@ -65,6 +65,12 @@ class UserReward:
         own = getattr(self.function, "gold_problem", None)
         return own(row) if callable(own) else None
 
+    def __getattr__(self, name: str) -> Any:
+        # The function's own methods for the data check, where it is an object that has them.
+        if name in ("honest_forms", "clearly_different", "read_gold") and "function" in self.__dict__:
+            return getattr(self.function, name)
+        raise AttributeError(name)
+
     def __getstate__(self) -> dict:
         return {"name": self.__name__, "use": self.use, "base": self.base, "args": self.args}
 

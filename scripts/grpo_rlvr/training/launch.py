@@ -19,6 +19,7 @@ from grpo_rlvr.errors import EXIT_YES, CheckFailed, GrpoRlvrError, MissingError,
 from grpo_rlvr.inspection.gate import check_gate
 from grpo_rlvr.inspection.model_files import model_folder
 from grpo_rlvr.rewards import BuiltReward
+from grpo_rlvr.rewards.dataset_check import check_dataset
 from grpo_rlvr.training.adapter import RewardBatch
 from grpo_rlvr.training.held_out import compare, read_records, record_path
 from grpo_rlvr.training.lint import Finding, lint
@@ -27,8 +28,9 @@ from grpo_rlvr.training.settings import build_grpo_config, check_machine, check_
 from grpo_rlvr.trl_settings import installed_trl_version
 
 __all__ = [
-    "RewardBatch", "RunFolder", "build_grpo_config", "check", "check_disk", "finish", "grpo_settings", "has_accelerator", "main_process_lock",
-    "model_path", "needs_first_evaluation", "open_gate", "peft_config", "quiet", "readable_errors", "report_check", "start", "stopped",
+    "RewardBatch", "RunFolder", "build_grpo_config", "check", "check_disk", "check_golds", "finish", "grpo_settings", "has_accelerator",
+    "main_process_lock", "model_path", "needs_first_evaluation", "open_gate", "peft_config", "quiet", "readable_errors", "report_check", "start",
+    "stopped",
 ]  # fmt: skip
 
 
@@ -97,6 +99,26 @@ def check(config: Config, rows: Sequence[dict], held_out: Sequence[dict]) -> lis
         for f in findings:
             say(f"{f.level}: {f.message}" + (f"\n    -> {f.fix}" if f.fix else ""))
     return findings
+
+
+def check_golds(config: Config, rewards: Sequence[BuiltReward], rows: Sequence[dict], held_out: Sequence[dict]) -> list[Finding]:
+    """Warnings and notes of the data check (see `rewards.dataset_check`) on training and held-out rows, printed.
+
+    Raises:
+        UserError: rows whose own gold is refused, or whose reward accepts a wrong completion, with their numbers.
+    """
+    found, errors = [], []
+    for place, part in (("data.train", rows), ("data.eval", held_out)):
+        for f in check_dataset(rewards, part, threshold=config.inspection.pass_threshold):
+            message = f"{place} {f['message']}" if f["rows"] and f["severity"] != "note" else f"{place}: {f['message']}"
+            if f["severity"] == "error":
+                errors.append(Problem(f"reward {f['reward']}", message, f["fix"]))
+            found.append(Finding(f["severity"], f"gold-{f['check'].replace('_', '-')}", f"reward {f['reward']}: {message}", f["fix"]))
+    if errors:
+        raise UserError("gold", errors)
+    for f in found:
+        say(f"{f.level}: {f.message}" + (f"\n    -> {f.fix}" if f.fix else ""))
+    return found
 
 
 def has_accelerator() -> bool:
