@@ -55,6 +55,8 @@ def train(args) -> tuple[int, dict]:
     findings = launch.check(config, rows, held_out)
     run = launch.RunFolder(config.run_folder)
     settings = launch.settings_for(config, rewards, run, bool(held_out))
+    if args.check:
+        findings += launch.check_golds(config, rewards, rows, held_out)
     checked = launch.report_check(config, settings, rows, findings, args.resume) if args.check else None
 
     # 3. Has a person read samples, and is everything they judged still the same?

@@ -68,6 +68,20 @@ def test_bad_input_is_refused_with_everything_named(project, case, command):
     assert not list(project.glob("run/**/*.json*"))
 
 
+@pytest.mark.model
+def test_check_refuses_golds_that_their_reward_refuses(project, untaught_model):
+    shutil.copytree(untaught_model, project / "model")
+    rows = sums(40)
+    rows[3]["answer"] = rows[7]["answer"] = "a<answer>b"
+    write_rows(project / "train.jsonl", rows)
+    done = script("train.py", project / "config.yaml", "--check", *REASON, "--json")
+    assert done.returncode == 2, done.stderr
+    error = json.loads(done.stdout)["error"]
+    assert error["kind"] == "gold" and "data.train rows 3, 7: its own gold is not accepted" in error["message"]
+    write_rows(project / "train.jsonl", sums(40))
+    assert script("train.py", project / "config.yaml", "--check", *REASON, "--json").returncode == 0
+
+
 @pytest.fixture
 def read(project, untaught_model):
     """A project whose recorded completions were inspected and read: a right and a wrong one for each prompt."""

@@ -11,6 +11,7 @@ from collections import deque
 from typing import Any
 
 REASONING_TAGS = ("think", "thinking", "thought", "reasoning")
+_REASONING_OPEN, _REASONING_CLOSE = tuple(f"<{t}>" for t in REASONING_TAGS), tuple(f"</{t}>" for t in REASONING_TAGS)
 ANSWER_OPEN, ANSWER_CLOSE = "<answer>", "</answer>"
 _BOX = re.compile(r"\\(?:boxed|fbox)(?![A-Za-z])")
 
@@ -61,21 +62,18 @@ def strip_special_tokens(text: str) -> str:
 
 def _special_bounds(text: str) -> tuple[int, int]:
     start, end = 0, len(text)
-    moved = True
-    while moved:
-        moved = False
+    while True:
         while start < end and text[end - 1].isspace():
             end -= 1
         while start < end and text[start].isspace():
             start += 1
-        for token in SPECIAL_TOKENS:
-            if text.endswith(token, start, end):
-                end -= len(token)
-                moved = True
-            if text.startswith(token, start, end):
-                start += len(token)
-                moved = True
-    return start, end
+        # One call asks for all tokens; which one it was matters only where there is one.
+        if text.endswith(SPECIAL_TOKENS, start, end):
+            end -= next(len(token) for token in SPECIAL_TOKENS if text.endswith(token, start, end))
+        elif text.startswith(SPECIAL_TOKENS, start, end):
+            start += next(len(token) for token in SPECIAL_TOKENS if text.startswith(token, start, end))
+        else:
+            return start, end
 
 
 def after_reasoning(text: str) -> str:
@@ -90,15 +88,15 @@ def after_reasoning(text: str) -> str:
 
 def _reasoning_bounds(text: str) -> tuple[int, int]:
     start, end = 0, len(text)
-    for tag in REASONING_TAGS:
-        close = f"</{tag}>"
-        at = text.rfind(close)
+    for close in _REASONING_CLOSE:
+        # Not before what was found already: only the last end counts.
+        at = text.rfind(close, start)
         if at >= 0:
-            start = max(start, at + len(close))
-    for tag in REASONING_TAGS:
-        at = text.find(f"<{tag}>", start)
+            start = at + len(close)
+    for opened in _REASONING_OPEN:
+        at = text.find(opened, start, end)
         if at >= 0:
-            end = min(end, at)
+            end = at
     return start, end
 
 

@@ -69,6 +69,20 @@ def test_a_flawed_reward_exits_1_with_the_proof(project):
     assert "    | <reasoning>" in got.stderr
 
 
+def test_a_gold_that_its_reward_refuses_exits_1_with_the_row(project):
+    project.write()
+    record = project.record()
+    path = project.folder / "train.jsonl"
+    path.write_text(path.read_text() + json.dumps({"prompt": "no answer can hold this", "answer": "a<answer>b"}) + "\n")
+    got = call("run", str(project.config_path), "--completions", str(record), "--json")
+    result = json.loads(got.stdout)
+    assert got.returncode == 1 and result["go"] is False and result["signal"]["verdict"] == "go"
+    (finding,) = result["dataset"]
+    assert (finding["check"], finding["severity"], finding["rows"]) == ("own_gold", "error", [6]) and "mend or remove these rows" in result["next"]
+    assert "data check, reward exact: error: row 6: its own gold is not accepted" in got.stderr
+    assert json.loads((project.inspection / "probes.json").read_text())["dataset"] == result["dataset"]
+
+
 def test_no_success_says_sft_first(project):
     project.write()
     got = call("run", str(project.config_path), "--completions", str(project.record([[1, 2, 3, 4]] * 2)))

@@ -50,7 +50,8 @@ def test_a_hostile_answer_costs_one_bounded_wait_and_the_rest_is_scored(worker):
 
 def test_in_a_thread_a_tower_is_zero_and_the_interpreter_goes_on():
     result: list = []
-    thread = threading.Thread(target=lambda: result.extend(make_math_reward(cpu_s=1)(completions=boxed("(10^{9}+7)!", "x+1"), answer=["3", "1+x"])))
+    math = make_math_reward(cpu_s=1)
+    thread = threading.Thread(target=lambda: result.extend(math(completions=boxed("(10^{9}+7)!", "\\ln x+1"), answer=["3", "1+\\ln x"])))
     thread.start()
     thread.join(60)
     assert result == [0.0, 1.0]
@@ -83,9 +84,9 @@ def test_a_killed_worker_is_replaced_and_reaped(worker):
 
 
 def test_the_worker_is_shared_between_calls():
-    math_reward(completions=boxed("a+1"), answer=["1+a"])
+    math_reward(completions=boxed("\\ln a+1"), answer=["1+\\ln a"])
     pid = ALGEBRA.pid
-    math_reward(completions=boxed("b+1"), answer=["1+b"])
+    math_reward(completions=boxed("\\ln b+1"), answer=["1+\\ln b"])
     assert pid is not None and ALGEBRA.pid == pid
 
 
@@ -94,7 +95,7 @@ def test_after_a_fork_both_sides_work_under_a_bare_main():
         import os
         from grpo_rlvr.rewards import math_reward
         def score(letter):
-            return math_reward(completions=["\\\\boxed{%s+1}" % letter], answer=["1+%s" % letter])
+            return math_reward(completions=["\\\\boxed{\\\\ln %s+1}" % letter], answer=["1+\\\\ln %s" % letter])
         assert score("a") == [1.0]
         child = os.fork()
         if child == 0:

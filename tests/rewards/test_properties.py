@@ -91,8 +91,33 @@ def test_no_repeated_pair_of_pieces_makes_reading_slow():
     for first, second in itertools.product(words, words):
         text = ("5 " + (first + second) * 100)[:300]
         for answer in (text, text + "!"):
-            rewards.math_reward._without_algebra(f"<answer>{answer}</answer>", rewards.math_reward.read_gold("3"))
+            rewards.math_reward._without_algebra(answer, rewards.math_reward.read_gold("3"))
     assert time.perf_counter() - start < 60  # a pattern that backtracks would take forever on one of them
+
+
+def test_a_run_of_accents_and_a_list_of_objects_cost_linear_time():
+    start = time.perf_counter()
+    assert run(rewards.correctness_reward, ["<answer>a" + "\u0316\u0301" * 300_000 + "</answer>"], ["abc"]) == [0.0]
+    objects = "[" + ",".join(f'{{"a": {i}}}' for i in range(20_000)) + "]"
+    assert run(rewards.schema_reward, [objects], [{"type": "array", "uniqueItems": True}]) == [1.0]
+    assert time.perf_counter() - start < 20  # hours where each is compared with each
+
+
+def test_unique_items_compare_as_json():
+    lists = [
+        '[{"a": 1}, {"a": 1.0}]',
+        '[{"a": 1, "b": 2}, {"b": 2, "a": 1}]',
+        "[[1], [1]]",
+        "[1, true]",
+        "[[1], [true]]",
+        '["1", 1]',
+        '[0, false, null, ""]',
+    ]
+    assert run(rewards.schema_reward, lists, [{"uniqueItems": True}] * 7) == [0.0, 0.0, 0.0, 1.0, 1.0, 1.0, 1.0]
+
+
+def test_accents_are_compared_in_one_form():
+    assert run(rewards.correctness_reward, ["<answer>caf\u0065\u0301  \u1f82</answer>"], ["café \u03b1\u0313\u0300\u0345"]) == [1.0]
 
 
 def test_names_are_unique():
@@ -107,7 +132,7 @@ def test_threads_share_the_rewards():
     results: list = [None] * 8
 
     def work(i: int) -> None:
-        results[i] = run(rewards.math_reward, [f"\\boxed{{x^2+{k}}}" for k in range(8)], [f"{i}+x^2"] * 8)
+        results[i] = run(rewards.math_reward, [f"\\boxed{{\\ln x+{k}}}" for k in range(8)], [f"{i}+\\ln x"] * 8)
 
     threads = [threading.Thread(target=work, args=(i,)) for i in range(8)]
     for thread in threads:

@@ -58,6 +58,8 @@ def show_run(result: Mapping, rewards: Sequence, min_read: int = 0) -> None:
     write(f"\nsignal: {signal['verdict']}: {signal['reason']}\n")
     for note in signal["notes"]:
         write(f"  note: {note}\n")
+    for finding in result["dataset"]:
+        write(f"data check, reward {visible(finding['reward'])}: {finding['severity']}: {visible(finding['message'])}\n")
     for finding in result["probes"]:
         show_finding(finding)
     write(f"files: {visible(result['folder'])}\nnext: {result['next']}\n")

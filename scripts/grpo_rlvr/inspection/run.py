@@ -28,14 +28,17 @@ def run_inspection(config: Config, *, completions: str | Path | None = None, mod
         quiet: no progress and no table.
 
     Returns:
-        `go` (nothing speaks against going on), `next`, `signal`, `probes`, `mean_scores`, `seconds`, `samples`, `selected`, `folder`.
+        `go` (nothing speaks against going on), `next`, `signal`, `probes`, `dataset` (of `check_dataset`),
+        `mean_scores`, `seconds`, `samples`, `selected`, `folder`.
     """
     from grpo_rlvr.data import check_rows, load_rows
     from grpo_rlvr.rewards import build_rewards
+    from grpo_rlvr.rewards.dataset_check import check_dataset
 
     rewards = build_rewards(config)
     rows = load_rows(config, "train")
     check_rows(rewards, rows)
+    dataset = check_dataset(rewards, rows, threshold=config.inspection.pass_threshold)
     folder, inspection = config.inspection_folder, config.inspection
     with locked(folder):
         if completions is not None:
@@ -50,10 +53,11 @@ def run_inspection(config: Config, *, completions: str | Path | None = None, mod
         ids = select_samples(samples, [row["verdict"] for row in scores], inspection.read, inspection.seed, keep=labels)
         save_selection(folder, ids, inspection.seed)
         result = {
-            "go": signal["verdict"] == "go" and not has_error(probes),
-            "next": _next_step(signal, probes),
+            "go": signal["verdict"] == "go" and not has_error([*probes, *dataset]),
+            "next": _next_step(signal, probes, dataset),
             "signal": signal,
             "probes": probes,
+            "dataset": dataset,
             "mean_scores": {r.name: _mean([row["scores"][r.name] for row in scores]) for r in rewards},
             "seconds": seconds,
             "samples": len(samples),
@@ -61,7 +65,7 @@ def run_inspection(config: Config, *, completions: str | Path | None = None, mod
             "folder": str(folder),
         }
         write_json(folder / "signal.json", "signal", 1, {**signal, "mean_scores": result["mean_scores"]})
-        write_json(folder / "probes.json", "probes", 1, {"findings": probes})
+        write_json(folder / "probes.json", "probes", 1, {"findings": probes, "dataset": dataset})
     if not quiet:
         report.show_run(result, rewards, inspection.min_read)
     return result
@@ -72,7 +76,10 @@ def _labels(folder: Path, samples: Sequence[dict], scores: Sequence[dict], allow
     return {sample_id: row["label"] for sample_id, row in read["by_sample"].items()}
 
 
-def _next_step(signal: Mapping, probes: Sequence[Mapping]) -> str:
+def _next_step(signal: Mapping, probes: Sequence[Mapping], dataset: Sequence[Mapping]) -> str:
+    broken = next((f for f in dataset if f["severity"] == "error"), None)
+    if broken:
+        return f"{broken['fix']} (data check of reward {broken['reward']}), then run again"
     error = next((f for f in probes if f["severity"] == "error"), None)
     if error:
         return f"mend the reward (probe {error['probe']}), then run again: samples are kept and only scored anew"

@@ -8,6 +8,8 @@ from typing import Any
 from grpo_rlvr.completions import after_reasoning, strip_special_tokens, tag_span
 from grpo_rlvr.rewards.base import Reward, scalar_gold
 
+MAX_COMPOSED = 4  # the longest decomposition of one character
+
 
 def normal_text(text: str) -> str:
     """Unicode NFC, special tokens and outer white space off, runs of white space as one space.
@@ -29,10 +31,27 @@ class ExactReward(Reward):
             raise ValueError("the gold is empty")
         return text
 
+    def honest_forms(self, gold: str) -> list[str]:
+        return [f"<answer>{gold}</answer>", f"<answer> {gold}\t</answer>", f"<answer>\n{gold}\n</answer>"]
+
+    def clearly_different(self, gold: str, other: str) -> bool:
+        return gold != other
+
     def score_one(self, text: str, gold: str) -> float:
         text = after_reasoning(text)
         span = tag_span(text)
-        return 1.0 if span is not None and normal_text(text[span[0] : span[1]]) == gold else 0.0
+        if span is None:
+            return 0.0
+        answer = strip_special_tokens(text[span[0] : span[1]])
+        if answer == gold:
+            return 1.0
+        if answer.isascii():
+            return 1.0 if " ".join(answer.split()) == gold else 0.0
+        words = answer.split()
+        # No character comes from more than four, and normalising takes a time that grows with the square of a run of accents.
+        if sum(map(len, words)) > MAX_COMPOSED * len(gold):
+            return 0.0
+        return 1.0 if normal_text(" ".join(words)) == gold else 0.0
 
 
 def make_correctness_reward() -> ExactReward:

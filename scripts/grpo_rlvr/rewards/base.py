@@ -48,6 +48,17 @@ class Reward:
         """The score of one completion's text."""
         raise NotImplementedError
 
+    def honest_forms(self, gold: Any) -> list[str]:
+        """Ways to write a right final answer for a gold that was read, each as it would stand after the reasoning.
+
+        `dataset_check` has the reward score them. Empty where no right answer can be written down from the gold.
+        """
+        return []
+
+    def clearly_different(self, gold: Any, other: Any) -> bool:
+        """Whether an answer that is right for `other` is certainly wrong for `gold`; False also where it is not known."""
+        return False
+
     def score_texts(self, texts: list[str], golds: list[Any]) -> list[float | None]:
         """The scores of texts whose golds were read; a subclass with work to batch replaces this."""
         return [self._guarded(text, gold) for text, gold in zip(texts, golds, strict=True)]
@@ -57,22 +68,27 @@ class Reward:
         rows = self._gold_rows(len(completions), columns)
         golds: list[Any] = []
         readable: list[int] = []
-        seen: dict[str, tuple[Any, str | None]] = {}
+        seen: dict[Any, tuple[Any, str | None]] = {}
         for index, values in enumerate(rows):
             key = gold_key(values)
-            if key not in seen:
-                seen[key] = self._read(values)
-            gold, problem = seen[key]
+            read = seen.get(key)
+            if read is None:
+                read = seen[key] = self._read(values)
+            gold, problem = read
             if problem is None:
                 golds.append(gold)
                 readable.append(index)
             elif self.gold_error_raises:
                 raise GoldError(Problem(f"row {index}", problem, f"mend or drop the row's {', '.join(self.columns)}"))
-        scores: list[float | None] = [None] * len(rows)
         texts = [completion_text(completions[i]) for i in readable]
-        for index, value in zip(readable, self.score_texts(texts, golds), strict=True):
-            scores[index] = value
-        self.unscored += sum(value is None for value in scores)
+        values = self.score_texts(texts, golds)
+        if len(readable) == len(rows):
+            scores = list(values)
+        else:
+            scores = [None] * len(rows)
+            for index, value in zip(readable, values, strict=True):
+                scores[index] = value
+        self.unscored += scores.count(None)
         return scores
 
     def gold_problem(self, row: dict) -> str | None:
@@ -115,8 +131,10 @@ class Reward:
             return 0.0
 
 
-def gold_key(values: tuple) -> str:
-    """A text that is the same for equal golds of the same types (1, 1.0, True and "1" all differ)."""
+def gold_key(values: tuple) -> Any:
+    """A key that is the same for equal golds of the same types (1, 1.0, True and "1" all differ)."""
+    if all(type(value) is str for value in values):
+        return values
     try:
         return json.dumps(values)
     except (TypeError, ValueError, RecursionError):

@@ -15,15 +15,16 @@ INVISIBLE = "\u2800\u3164\u115f\u1160\uffa0"
 
 def is_blank(text: str) -> bool:
     """Whether a reader sees nothing: white space, control and zero-width characters only."""
+    first = text.lstrip()[:1]
+    if "!" <= first <= "~":  # the usual case, without a look at every character
+        return False
     return all(c.isspace() or c in INVISIBLE or unicodedata.category(c) in ("Cc", "Cf", "Mn") for c in text)
 
 
 def well_formed(text: str) -> bool:
     """Exactly one non-blank reasoning block, then one non-blank answer block, with only white space around them."""
-    if any(text.count(tag) != 1 for tag in TAGS):
-        return False
-    open_r, close_r, open_a, close_a = (text.index(tag) for tag in TAGS)
-    if not open_r < close_r < open_a < close_a:
+    open_r, close_r, open_a, close_a = (text.find(tag) for tag in TAGS)
+    if not 0 <= open_r < close_r < open_a < close_a or [text.count(tag) for tag in TAGS] != [1, 1, 1, 1]:
         return False
     reasoning, between, answer = text[open_r + len(TAGS[0]) : close_r], text[close_r + len(TAGS[1]) : open_a], text[open_a + len(TAGS[2]) : close_a]
     outside = text[:open_r] + between + text[close_a + len(TAGS[3]) :]

@@ -13,7 +13,7 @@ from grpo_rlvr.rewards.math_compare import Exact, NeedsAlgebra, same
 from grpo_rlvr.rewards.math_process import ALGEBRA, Question
 from grpo_rlvr.rewards.math_reading import Reading, read
 from grpo_rlvr.rewards.math_text import MAX_LENGTH, balanced, nesting, normalise
-from grpo_rlvr.rewards.math_values import Value
+from grpo_rlvr.rewards.math_values import Number, Value
 
 PERCENTS = ("fraction", "literal")
 # No answer of a task nests deeper; what does is built to stall the parser or to fill the memory.
@@ -22,10 +22,11 @@ MAX_NESTING, MAX_TOWER = 40, 3
 
 @dataclass(frozen=True)
 class MathGold:
-    """A gold that was read: its normalised text and its value."""
+    """A gold that was read: its normalised text, its value, and how it was written."""
 
     text: str
     value: Value
+    written: str
 
 
 class MathReward(Reward):
@@ -47,44 +48,79 @@ class MathReward(Reward):
     def read_gold(self, answer: Any) -> MathGold:
         return _read_gold(scalar_gold(answer), self.reading)
 
-    def score_texts(self, texts: list[str], golds: list[MathGold]) -> list[float | None]:
-        scores: list[float | None] = []
-        open_questions: dict[int, Question] = {}
-        for index, (text, gold) in enumerate(zip(texts, golds, strict=True)):
-            try:
-                verdict = self._without_algebra(text, gold)
-            except Exception as exc:  # whatever a model writes is a score
-                log.warning("%s: an answer could not be read (%s); it scores 0", self.__name__, type(exc).__name__)
-                verdict = False
-            if isinstance(verdict, Question):
-                open_questions[index] = verdict
-            scores.append(float(verdict) if isinstance(verdict, bool) else None)
-        if open_questions:
-            answers = ALGEBRA.ask(list(open_questions.values()), self.cpu_s)
-            for index, same_value in zip(open_questions, answers, strict=True):
-                scores[index] = None if same_value is None else float(same_value)
-        return scores
+    def honest_forms(self, gold: MathGold) -> list[str]:
+        forms = [f"\\boxed{{{gold.written}}}", f"<answer>{gold.written}</answer>"]
+        if "$" not in gold.written:
+            forms.append(f"<answer>\n${gold.written}$\n</answer>")
+        return forms + [f"\\boxed{{{number}}}" for number in _spellings(gold)]
 
-    def _without_algebra(self, text: str, gold: MathGold) -> bool | Question:
-        answer = final_answer(text)
-        if answer is None or not answer:
-            return False
-        if len(answer) > MAX_LENGTH:
-            return False
-        answer = normalise(answer)
-        if not answer:
-            return False
-        if answer == gold.text:
-            return True
-        deep, tower = nesting(answer)
-        if deep > MAX_NESTING or tower > max(MAX_TOWER, nesting(gold.text)[1]) or not balanced(answer):
-            return False
+    def clearly_different(self, gold: MathGold, other: MathGold) -> bool:
+        return isinstance(gold.value, Number) and isinstance(other.value, Number) and gold.value != other.value
+
+    def score_texts(self, texts: list[str], golds: list[MathGold]) -> list[float | None]:
+        # A group answers one question, mostly with the same few answers: each (gold, answer) is compared once.
+        verdicts: dict[tuple[str, str], bool | None] = {}
+        asked: dict[tuple[str, str], Question] = {}
+        pairs: list[tuple[str, str] | None] = []
+        for text, gold in zip(texts, golds, strict=True):
+            answer = self._answer(text)
+            pair = (gold.text, answer) if answer else None
+            pairs.append(pair)
+            if pair is None or pair in verdicts or pair in asked:
+                continue
+            verdict = self._without_algebra(answer, gold)
+            if isinstance(verdict, Question):
+                asked[pair] = verdict
+            else:
+                verdicts[pair] = verdict
+        if asked:
+            verdicts.update(zip(asked, ALGEBRA.ask(list(asked.values()), self.cpu_s), strict=True))
+        found = [False if pair is None else verdicts[pair] for pair in pairs]
+        return [None if verdict is None else float(verdict) for verdict in found]
+
+    def _answer(self, text: str) -> str | None:
+        """The final answer as it stands; None where there is none, or one too long to be any gold's."""
         try:
+            answer = final_answer(text)
+        except Exception as exc:  # whatever a model writes is a score
+            log.warning("%s: a final answer could not be found (%s); it scores 0", self.__name__, type(exc).__name__)
+            return None
+        return answer if answer and len(answer) <= MAX_LENGTH else None
+
+    def _without_algebra(self, answer: str, gold: MathGold) -> bool | Question:
+        """The verdict on a final answer, or the question for the algebra worker."""
+        try:
+            answer = normalise(answer)
+            if not answer:
+                return False
+            if answer == gold.text:
+                return True
+            deep, tower = nesting(answer)
+            if deep > MAX_NESTING or tower > max(MAX_TOWER, nesting(gold.text)[1]) or not balanced(answer):
+                return False
             return same(gold.value, read(answer, self.reading), Exact())
         except NeedsAlgebra:
             return Question(gold.text, answer, self.reading.percent, self.reading.decimal_comma)
         except (ValueError, RecursionError):
             return False
+        except Exception as exc:  # whatever a model writes is a score
+            log.warning("%s: an answer could not be read (%s); it scores 0", self.__name__, type(exc).__name__)
+            return False
+
+
+def _spellings(gold: MathGold) -> list[str]:
+    """A plain number in the other ways that are exactly equal: thousands set apart, a fraction as decimal and the other way round."""
+    if not isinstance(gold.value, Number) or "%" in gold.text:
+        return []
+    number = gold.value.value
+    if max(abs(number.numerator), number.denominator) >= 10**9:
+        return []
+    if number.denominator == 1:
+        return [f"{number.numerator:,}".replace(",", "\\,")] if abs(number) >= 1000 else []
+    places = next((k for k in range(1, 7) if 10**k % number.denominator == 0), None)
+    decimal = [] if places is None else [f"{'-' * (number < 0)}{abs(number.numerator) * 10**places // number.denominator / 10**places:.{places}f}"]
+    sign = "-" if number < 0 else ""
+    return [f"{sign}\\frac{{{abs(number.numerator)}}}{{{number.denominator}}}", *decimal]
 
 
 @lru_cache(maxsize=4096)
@@ -104,7 +140,7 @@ def _read_gold(text: str, reading: Reading) -> MathGold:
         raise ValueError("the gold is empty")
     if not balanced(normal):
         raise ValueError(f"the gold has a brace that is not closed: {text[:60]!r}")
-    return MathGold(normal, read(normal, reading))
+    return MathGold(normal, read(normal, reading), text.strip())
 
 
 def make_math_reward(percent: str = "fraction", decimal_comma: bool = False, cpu_s: float = 3.0) -> MathReward:

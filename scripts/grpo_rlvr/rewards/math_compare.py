@@ -5,6 +5,7 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import Protocol
 
+from grpo_rlvr.rewards.math_closed import Closed, closed_form, constant, same_closed
 from grpo_rlvr.rewards.math_values import (
     Assign,
     Based,
@@ -43,20 +44,27 @@ class Algebra(Protocol):
 
 
 class Exact:
-    """The part of the algebra that needs none: exact numbers and formulas spelled alike."""
+    """The part of the algebra that needs no SymPy: exact numbers, formulas spelled alike, closed forms."""
 
     def equal(self, a: Number | Formula, b: Number | Formula) -> bool:
         if isinstance(a, Number) and isinstance(b, Number):
             return a.value == b.value
         if a == b:
             return True
-        raise NeedsAlgebra
+        equal = same_closed(_closed(a), _closed(b))
+        if equal is None:
+            raise NeedsAlgebra
+        return equal
 
     def same_relation(self, a: Relation, b: Relation) -> bool:
         raise NeedsAlgebra
 
     def same_set(self, a: Value, b: Value) -> bool:
         raise NeedsAlgebra
+
+
+def _closed(leaf: Number | Formula) -> Closed | None:
+    return constant(leaf.value) if isinstance(leaf, Number) else closed_form(leaf.latex)
 
 
 def same(gold: Value, answer: Value, algebra: Algebra) -> bool:

@@ -14,6 +14,7 @@ from grpo_rlvr.rewards.math_symbols import FONTS, FUNCTIONS, GREEK, SYNONYMS, fr
 # Longer golds are refused and longer answers are wrong: it bounds every step below, also those of quadratic cost.
 MAX_LENGTH = 1500
 
+_PLAIN_NUMBER = re.compile(r"-?[0-9]+(?:\.[0-9]+)?")
 _SIZE = re.compile(r"\\(?:left|right|middle|big|Big|bigg|Bigg|bigl|bigr|Bigl|Bigr|biggl|biggr|displaystyle|textstyle|limits)(?![A-Za-z])\.?")
 _SPACE = re.compile(r"\\(?:[,;: ]|quad|qquad|thinspace|enspace|hspace\{[^{}]*\})|~")
 _MACRO = re.compile(r"\\([A-Za-z]+)")
@@ -23,6 +24,8 @@ _SENTENCE = re.compile(r"^(?:(?:so|thus|hence|therefore),? )?(?:the )?(?:final )
 
 def normalise(text: str) -> str:
     """The text in one spelling; the empty string if nothing is left."""
+    if _PLAIN_NUMBER.fullmatch(text):
+        return text
     text = strip_special_tokens(text)
     text = _unwrap(from_unicode(text))
     text = _SPACE.sub(" ", _SIZE.sub("", text.replace("\\!", "").replace("{,}", ",").replace("\\\\%", "%").replace("\\%", "%")))

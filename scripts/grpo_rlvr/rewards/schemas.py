@@ -10,6 +10,7 @@ from typing import Any
 from grpo_rlvr.completions import after_reasoning, strip_special_tokens, tag_span
 from grpo_rlvr.errors import Problem, UserError
 from grpo_rlvr.rewards.base import Reward
+from grpo_rlvr.rewards.schema_instance import NOTHING, minimal_instance
 from grpo_rlvr.rewards.strict_json import NotJson, parse_strict
 
 FENCES = ("forbid", "strip")
@@ -62,6 +63,13 @@ class SchemaReward(Reward):
             raise ValueError("the schema is empty: every value would pass")
         return compile_schema(json.dumps(output_schema))
 
+    def honest_forms(self, gold: Any) -> list[str]:
+        value = minimal_instance(gold.schema)
+        if value is NOTHING or not gold.is_valid(value):
+            return []
+        text = json.dumps(value, ensure_ascii=False)
+        return [text, json.dumps(value, indent=2), f"<answer>\n{text}\n</answer>"]
+
     def score_one(self, text: str, gold: Any) -> float:
         value = self._value(strip_special_tokens(text))
         return 1.0 if value is not None and gold.is_valid(value[0]) else 0.0
@@ -69,24 +77,30 @@ class SchemaReward(Reward):
     def _value(self, text: str) -> tuple[Any] | None:
         """The one JSON value, in a tuple since null is a value too."""
         # The whole text first: a JSON string may hold a closing tag.
-        for candidate in dict.fromkeys((text, strip_special_tokens(after_reasoning(text)))):
-            span = tag_span(candidate)
-            if span is not None and candidate.startswith("<answer>") and candidate.endswith("</answer>") and span[0] == len("<answer>"):
-                candidate = strip_special_tokens(candidate[span[0] : span[1]])
-            if self.fence == "strip":
-                candidate = strip_fence(candidate)
-            try:
-                return (parse_strict(candidate),)
-            except NotJson:
-                continue
-        return None
+        value = self._parsed(text)
+        if value is None:
+            rest = strip_special_tokens(after_reasoning(text))
+            value = None if rest == text else self._parsed(rest)
+        return value
+
+    def _parsed(self, text: str) -> tuple[Any] | None:
+        if text.startswith("<answer>") and text.endswith("</answer>"):
+            span = tag_span(text)
+            if span is not None and span[0] == len("<answer>"):
+                text = strip_special_tokens(text[span[0] : span[1]])
+        if self.fence == "strip":
+            text = strip_fence(text)
+        try:
+            return (parse_strict(text),)
+        except NotJson:
+            return None
 
 
 @lru_cache(maxsize=1024)
 def compile_schema(text: str) -> Any:
     """The validator of a schema given as JSON text. Raises ValueError if nothing could ever be judged by it."""
     from jsonschema import SchemaError
-    from jsonschema.validators import Draft202012Validator, validator_for
+    from jsonschema.validators import Draft202012Validator, extend, validator_for
 
     schema = json.loads(text)
     kind = validator_for(schema, default=Draft202012Validator)
@@ -97,7 +111,7 @@ def compile_schema(text: str) -> Any:
     checker = format_checker(kind)
     _check_parts(schema, checker)
     registry = _check_references(schema)
-    validator = kind(schema, registry=registry, format_checker=checker)
+    validator = extend(kind, {"uniqueItems": unique_items})(schema, registry=registry, format_checker=checker)
     for value in TRIAL_VALUES:
         try:
             validator.is_valid(value)
@@ -106,6 +120,23 @@ def compile_schema(text: str) -> Any:
         except Exception as exc:
             raise ValueError(f"the schema cannot be used: {type(exc).__name__}: {str(exc)[:200]}") from None
     return validator
+
+
+def unique_items(validator: Any, wanted: Any, value: Any, schema: Any) -> Any:
+    """The keyword `uniqueItems` in linear time; jsonschema compares every object of a list with every other."""
+    from jsonschema import ValidationError
+
+    if wanted and validator.is_type(value, "array") and len({_comparable(item) for item in value}) != len(value):
+        yield ValidationError("two items are equal")
+
+
+def _comparable(value: Any) -> Any:
+    """A hashable value that is equal for equal JSON: 1 is 1.0, true is not 1, key order does not count."""
+    if isinstance(value, dict):
+        return ("object", frozenset((key, _comparable(item)) for key, item in value.items()))
+    if isinstance(value, list):
+        return ("array", tuple(_comparable(item) for item in value))
+    return ("bool", value) if isinstance(value, bool) else value
 
 
 def _check_parts(schema: Any, checker: Any) -> None:

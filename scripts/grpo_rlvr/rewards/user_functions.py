@@ -76,6 +76,12 @@ class UserReward:
         except (Exception, SystemExit) as exc:
             raise UserError("reward", Problem(self.__name__, f"its gold_problem raises {type(exc).__name__}: {exc}")) from exc
 
+    def __getattr__(self, name: str) -> Any:
+        # The function's own methods for the data check, where it is an object that has them.
+        if name in ("honest_forms", "clearly_different", "read_gold") and "function" in self.__dict__:
+            return getattr(self.function, name)
+        raise AttributeError(name)
+
     def __getstate__(self) -> dict:
         return {"name": self.__name__, "use": self.use, "base": self.base, "args": self.args}
 

@@ -23,13 +23,13 @@ from grpo_rlvr.inspection.model_files import model_folder
 from grpo_rlvr.rewards import BuiltReward
 from grpo_rlvr.training.adapter import RewardBatch
 from grpo_rlvr.training.held_out import compare, describe, read_header, read_records, record_path
-from grpo_rlvr.training.preflight import check, check_disk, check_prompt, model_parameters, report_check
+from grpo_rlvr.training.preflight import check, check_disk, check_golds, check_prompt, model_parameters, report_check
 from grpo_rlvr.training.process import explained_failures, is_main_process, loading_errors, quiet_known_noise
 from grpo_rlvr.training.run_folder import RunFolder
 from grpo_rlvr.training.settings import build_grpo_config, check_launch, check_machine, grpo_settings, peft_config
 
 __all__ = [
-    "RewardBatch", "RunFolder", "already_finished", "build_grpo_config", "check", "explained_failures", "finish", "held_out_digest", "loading_errors",
+    "RewardBatch", "RunFolder", "already_finished", "build_grpo_config", "check", "check_golds", "explained_failures", "finish", "held_out_digest", "loading_errors",
     "main_process_lock", "model_path", "needs_evaluation", "open_gate", "peft_config", "prepare", "report_check", "settings_for", "start",
     "steps_left", "stopped",
 ]  # fmt: skip

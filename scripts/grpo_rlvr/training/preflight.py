@@ -15,6 +15,8 @@ from grpo_rlvr.data import to_dataset
 from grpo_rlvr.device import device_type
 from grpo_rlvr.errors import EXIT_YES, MissingError, Problem, UserError
 from grpo_rlvr.inspection.model_files import model_folder
+from grpo_rlvr.rewards import BuiltReward
+from grpo_rlvr.rewards.dataset_check import check_dataset
 from grpo_rlvr.training.lint import Finding, lint
 from grpo_rlvr.training.process import is_main_process, loading_errors
 from grpo_rlvr.training.run_folder import RunFolder
@@ -50,6 +52,26 @@ def check(config: Config, rows: Sequence[dict], held_out: Sequence[dict]) -> lis
         for f in findings:
             say(f"{f.level} ({f.code}): {f.message}" + (f"\n    -> {f.fix}" if f.fix else ""))
     return findings
+
+
+def check_golds(config: Config, rewards: Sequence[BuiltReward], rows: Sequence[dict], held_out: Sequence[dict]) -> list[Finding]:
+    """Warnings and notes of the data check (see `rewards.dataset_check`) on training and held-out rows, printed.
+
+    Raises:
+        UserError: rows whose own gold is refused, or whose reward accepts a wrong completion, with their numbers.
+    """
+    found, errors = [], []
+    for place, part in (("data.train", rows), ("data.eval", held_out)):
+        for f in check_dataset(rewards, part, threshold=config.inspection.pass_threshold):
+            message = f"{place} {f['message']}" if f["rows"] and f["severity"] != "note" else f"{place}: {f['message']}"
+            if f["severity"] == "error":
+                errors.append(Problem(f"reward {f['reward']}", message, f["fix"]))
+            found.append(Finding(f["severity"], f"gold-{f['check'].replace('_', '-')}", f"reward {f['reward']}: {message}", f["fix"]))
+    if errors:
+        raise UserError("gold", errors)
+    for f in found:
+        say(f"{f.level} ({f.code}): {f.message}" + (f"\n    -> {f.fix}" if f.fix else ""))
+    return found
 
 
 def processes(config: Config) -> int:

@@ -1,0 +1,181 @@
+"""Before any sampling: does each verifier accept its own gold, honestly written, and refuse what only looks like it?"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from grpo_rlvr.errors import UserError
+from grpo_rlvr.rewards.base import Reward
+from grpo_rlvr.rewards.registry import BuiltReward
+from grpo_rlvr.rewards.scoring import score_all
+
+LIMIT = 2000
+# A user's function may cost money or minutes a call.
+USER_LIMIT = 32
+SHOWN = 10
+THINKING = "<reasoning>Let us work it out step by step and check the result.</reasoning>\n"
+ROW_ID = "row_id"
+# Where in the row's neighbourhood another gold is looked for.
+NEIGHBOURS = 20
+
+
+@dataclass(frozen=True)
+class _Try:
+    """One text to score for a row: an honest form, or a decoy of the named kind."""
+
+    row: int
+    kind: str
+    text: str
+
+
+def check_dataset(rewards: Sequence[BuiltReward], rows: Sequence[dict], limit: int = LIMIT, threshold: float = 0.5) -> list[dict[str, Any]]:
+    """What is wrong between the correctness rewards and the golds.
+
+    Each row's gold is written in the honest forms that its reward names, behind some reasoning, and must score at least
+    `threshold`. Decoys must score less: nothing at all, the right answer in the reasoning only, another row's answer, and
+    the right answer with another one after it. The last two are tried where the reward can say that the golds differ.
+
+    A user's function that is `required` and has no `honest_forms` is tried with the gold in a tag, in a box and bare, on a
+    few rows; what it refuses is only a note, since its format is unknown.
+
+    Args:
+        rewards: what `build_rewards` returned.
+        limit: rows looked at; of more rows every n-th is taken, and a note says so.
+
+    Returns:
+        Findings (none if all is well), gravest first, each with `check` (own_gold, form, decoy, skipped, sampled, user_gold), `severity` (error,
+        warning, note), `reward`, `message`, `fix`, `rows` (numbers from 0, all of them) and `examples` (up to 3 of `row`,
+        `kind`, `text`, `score`).
+    """
+    findings: list[dict[str, Any]] = []
+    for reward in rewards:
+        function = reward.function
+        if callable(getattr(function, "honest_forms", None)):
+            if getattr(function, "correctness", True):
+                findings += _check_reward(reward, function, rows, limit, threshold)
+        elif reward.required and reward.columns and not isinstance(function, Reward):
+            findings += _check_user_function(reward, rows, min(limit, USER_LIMIT), threshold)
+    return sorted(findings, key=lambda f: ("error", "warning", "note").index(f["severity"]))
+
+
+def _check_reward(reward: BuiltReward, function: Any, rows: Sequence[dict], limit: int, threshold: float) -> list[dict[str, Any]]:
+    numbers = _sample(len(rows), limit)
+    golds = {i: _read(function, [rows[i].get(c) for c in reward.columns]) for i in numbers if reward.gold_problem(rows[i]) is None}
+    forms = {i: function.honest_forms(gold) for i, gold in golds.items()}
+    able = [i for i in golds if forms[i]]
+    others = _other_golds(able, golds, getattr(function, "clearly_different", lambda a, b: False))
+    honest = [_Try(i, "honest", THINKING + form) for i in able for form in forms[i]]
+    decoys = [decoy for i in able for decoy in _decoys(i, forms[i][0], forms[others[i]][0] if i in others else None)]
+    scores = _scores(reward, rows, [*honest, *decoys])
+    passed = [score is not None and score >= threshold - 1e-9 for score in scores]
+    findings = []
+    good = {t.row for t, ok in zip(honest, passed, strict=False) if ok}
+    refused = [(t, s) for t, s, ok in zip(honest, scores, passed, strict=False) if not ok]
+    never = [(t, s) for t, s in refused if t.row not in good]
+    if never:
+        message = "its own gold is not accepted in any honest form: these rows can never be earned"
+        findings.append(_finding("own_gold", "error", reward, message, "mend or remove these rows, or choose another reward", never))
+    some = [(t, s) for t, s in refused if t.row in good]
+    if some:
+        message = "its own gold is accepted in one honest form and refused in another"
+        findings.append(_finding("form", "warning", reward, message, "write the gold in plain form, or tell the model which form counts", some))
+    taken = [(t, s) for t, s, ok in zip(decoys, scores[len(honest) :], passed[len(honest) :], strict=True) if ok]
+    for kind in dict.fromkeys(t.kind for t, _ in taken):
+        of_kind = [(t, s) for t, s in taken if t.kind == kind]
+        findings.append(
+            _finding("decoy", "error", reward, f"a wrong completion is accepted: {kind}", "mend the gold of these rows, or the reward", of_kind)
+        )
+    without = [i for i in golds if not forms[i]]
+    if without:
+        message = f"no right answer can be written down from the gold of {len(without)} of {len(numbers)} rows; they were not tried"
+        findings.append(_finding("skipped", "note", reward, message, "", [], without))
+    if len(numbers) < len(rows):
+        findings.append(_finding("sampled", "note", reward, f"{len(numbers)} of {len(rows)} rows were tried, evenly spread", "", []))
+    return findings
+
+
+def _read(function: Any, values: list[Any]) -> Any:
+    """The gold as the reward's own methods want it; a user's reward without `read_gold` gets its one column as it is."""
+    if callable(getattr(function, "read_gold", None)):
+        return function.read_gold(*values)
+    return values[0] if len(values) == 1 else tuple(values)
+
+
+def _check_user_function(reward: BuiltReward, rows: Sequence[dict], limit: int, threshold: float) -> list[dict[str, Any]]:
+    numbers = [i for i in _sample(len(rows), limit) if reward.gold_problem(rows[i]) is None]
+    tries = []
+    for i in numbers:
+        gold = next((rows[i][c] for c in reward.columns if isinstance(rows[i].get(c), (str, int, float))), None)
+        if gold is not None:
+            tries += [_Try(i, "honest", THINKING + form) for form in (f"<answer>{gold}</answer>", f"\\boxed{{{gold}}}", f"{gold}")]
+    if not tries:
+        return []
+    try:
+        scores = _scores(reward, rows, tries)
+    except UserError as exc:
+        return [_finding("user_gold", "warning", reward, f"it failed on its own gold: {exc}", "", [])]
+    good = {t.row for t, s in zip(tries, scores, strict=True) if s is not None and s >= threshold}
+    never = [(t, s) for t, s in zip(tries, scores, strict=True) if t.row not in good]
+    if not never:
+        return []
+    count = len({t.row for t, _ in never})
+    message = f"none of the forms tag, box and bare is accepted for the gold of {count} of the {len({t.row for t in tries})} rows tried"
+    fix = "no fault if it wants another form; an honest_forms(gold) method on the reward makes this a real check"
+    return [_finding("user_gold", "note", reward, message, fix, never)]
+
+
+def _sample(count: int, limit: int) -> list[int]:
+    return list(range(count)) if count <= limit else [i * count // limit for i in range(limit)]
+
+
+def _other_golds(able: Sequence[int], golds: Mapping[int, Any], different: Callable[[Any, Any], bool]) -> dict[int, int]:
+    """For each row one of the following rows whose gold is certainly another."""
+    found = {}
+    for at, i in enumerate(able):
+        near = (able[(at + step) % len(able)] for step in range(1, min(NEIGHBOURS, len(able) - 1) + 1))
+        other = next((j for j in near if different(golds[i], golds[j])), None)
+        if other is not None:
+            found[i] = other
+    return found
+
+
+def _decoys(row: int, form: str, other: str | None) -> list[_Try]:
+    decoys = [
+        _Try(row, "no answer", THINKING),
+        _Try(row, "the right answer in the reasoning only", f"<reasoning>It could be {form}, but this must be checked.</reasoning>\nI do not know."),
+    ]
+    if other is not None:
+        decoys.append(_Try(row, "another row's answer", THINKING + other))
+        decoys.append(_Try(row, "the right answer, then another one", f"{THINKING}{form}\n{other}"))
+    return decoys
+
+
+def _scores(reward: BuiltReward, rows: Sequence[dict], tries: Sequence[_Try]) -> list[float | None]:
+    if not tries:
+        return []
+    names = sorted({name for t in tries for name in rows[t.row]} - {"prompt", ROW_ID})
+    columns = {name: [rows[t.row].get(name) for t in tries] for name in names}
+    prompts = [rows[t.row].get("prompt", "") for t in tries]
+    # As TRL does: text for a text prompt, messages for messages.
+    completions = [t.text if isinstance(p, str) else [{"role": "assistant", "content": t.text}] for t, p in zip(tries, prompts, strict=True)]
+    return score_all([reward], completions, prompts=prompts, **columns).values[reward.name]
+
+
+def _finding(
+    check: str, severity: str, reward: BuiltReward, message: str, fix: str, tries: Sequence[tuple[_Try, float | None]], rows: Sequence[int] = ()
+) -> dict[str, Any]:
+    numbers = sorted({t.row for t, _ in tries} | set(rows))
+    examples = [{"row": t.row, "kind": t.kind, "text": t.text.removeprefix(THINKING)[:400], "score": score} for t, score in tries[:3]]
+    text = f"{_row_numbers(numbers)}: {message}" if numbers and severity != "note" else message
+    if examples and severity != "note":
+        text += f"; e.g. {examples[0]['text'][:80]!r} scores {'None' if examples[0]['score'] is None else format(examples[0]['score'], 'g')}"
+    return {
+        "check": check, "severity": severity, "reward": reward.name, "message": text, "fix": fix, "rows": numbers, "examples": examples,
+    }  # fmt: skip
+
+
+def _row_numbers(rows: Sequence[int]) -> str:
+    more = f" and {len(rows) - SHOWN} more" if len(rows) > SHOWN else ""
+    return f"row{'s' if len(rows) > 1 else ''} {', '.join(map(str, rows[:SHOWN]))}{more}"
