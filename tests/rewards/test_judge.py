@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import inspect
 import json
 import logging
 import pickle
@@ -130,11 +131,9 @@ def test_coroutines_and_messages_are_replies_and_failures_are_none(caplog):
     assert "TimeoutError: not reachable" in caplog.text
 
 
-def test_the_asynchronous_reward_is_one_that_trl_awaits():
-    from trl.trainer.utils import is_async_callable
-
+def test_the_asynchronous_reward_is_a_coroutine_function():
     reward = make_rubric_judge_reward(lambda prompt: PASS, RUBRIC, asynchronous=True)
-    assert is_async_callable(reward) and asyncio.run(reward(completions=["a"], prompts=["p"])) == [1.0]
+    assert inspect.iscoroutinefunction(type(reward).__call__) and asyncio.run(reward(completions=["a"], prompts=["p"])) == [1.0]
 
 
 def test_questions_run_side_by_side_up_to_the_clients_limit():
