@@ -27,7 +27,8 @@ __all__ = [
 
 SCHEMA = Path(__file__).resolve().parent / "config.schema.json"
 
-REWARDS = ("format", "partial_format", "exact", "math", "choice", "schema", "tool_calls", "code", "length", "judge")
+REWARDS = ("format", "partial_format", "exact", "math", "choice", "schema", "tool_calls", "code", "length", "overlong", "judge")
+FILE_ARGS = {"judge": ("calibration", "rubric_file")}  # options of built-in rewards that are paths
 VARIANTS = ("grpo", "dr_grpo", "dapo", "gspo", "cispo", "bnpo", "sapo")
 SAMPLING = (
     "temperature", "top_p", "top_k", "min_p", "repetition_penalty", "max_completion_length", "chat_template_kwargs", "generation_kwargs",
@@ -96,15 +97,26 @@ class Config:
         """The same config with absolute paths, so that it means the same in another folder; hub names stay."""
         rewards = []
         for reward in self.rewards:
-            place, colon, function = reward.use.rpartition(":")
-            use = f"{self.resolve(place)}{colon}{function}" if place.endswith(".py") else reward.use
-            rewards.append(dataclasses.replace(reward, use=use))
+            use, args = self._absolute_reward(reward.use, reward.args)
+            rewards.append(dataclasses.replace(reward, use=use, args=args))
         data = dataclasses.replace(self.data, train=self._data_place(self.data.train), eval=self.data.eval and self._data_place(self.data.eval))
         # A model in a folder beside the config; transformers itself would look from the working directory.
         local = self.resolve(self.model.name_or_path)
         model = dataclasses.replace(self.model, name_or_path=str(local) if local.is_dir() else self.model.name_or_path)
         run = RunSection(str(self.run_folder), str(self.gate_path) if self.run.gate else None)
         return dataclasses.replace(self, model=model, data=data, rewards=tuple(rewards), run=run)
+
+    def _absolute_reward(self, use: str, args: Mapping[str, Any]) -> tuple[str, Mapping[str, Any]]:
+        place, colon, function = use.rpartition(":")
+        if place.endswith(".py"):
+            use = f"{self.resolve(place)}{colon}{function}"
+        files = {key: str(self.resolve(args[key])) for key in FILE_ARGS.get(use, ()) if isinstance(args.get(key), str)}
+        if use == "length" and isinstance(args.get("use"), str):
+            inner = args.get("args")
+            files["use"], inner_args = self._absolute_reward(args["use"], inner if isinstance(inner, Mapping) else {})
+            if isinstance(inner, Mapping):
+                files["args"] = inner_args
+        return use, {**args, **files}
 
     def _data_place(self, name: str) -> str:
         # A hub data set is `owner/name` or `owner/name:split`; anything else is a file.

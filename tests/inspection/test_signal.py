@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 
 import pytest
-from grpo_rlvr.inspection.intervals import clopper_pearson, effective_size, upper_bound_of_none, wilson
 from grpo_rlvr.inspection.signal import dead_groups, estimate_signal
+from grpo_rlvr.intervals import clopper_pearson, effective_size, upper_bound_of_none, wilson
 
 
 def estimate(groups: list[list[bool | None]], num_generations: int = 4, **changes) -> dict:

@@ -10,7 +10,9 @@ from types import SimpleNamespace
 
 import pytest
 from grpo_rlvr.errors import GoldError, UserError
-from grpo_rlvr.rewards import REGISTRY, BuiltReward, build_rewards, score_all, verdicts
+from grpo_rlvr.rewards import REGISTRY, BuiltReward, OpenAIJudgeClient, build_rewards, save_calibration, score_all, verdicts
+from grpo_rlvr.rewards.judge_calibration import SCHEMA
+from grpo_rlvr.rewards.judge_verdict import snapshot
 from grpo_rlvr.rewards.scoring import checked_values
 
 USER = """
@@ -67,9 +69,19 @@ def test_builtins_take_name_weight_options_and_requirement(base):
 
 
 def test_every_name_of_the_registry_builds_with_a_name_of_its_own(base):
-    built = build(base, *({"use": use} for use in REGISTRY))
-    assert [b.name for b in built] == list(REGISTRY)
-    assert all(pickle.loads(pickle.dumps(b)).name == b.name for b in built)
+    needed = {"length": {"use": "exact", "target_tokens": 50}, "overlong": {"cache": 10, "max_completion_length": 100}, "judge": judge_args(base)}
+    built = build(base, *({"use": use, "args": needed.get(use, {})} for use in REGISTRY))
+    names = ["exact_within_50_tokens" if use == "length" else use for use in REGISTRY]
+    assert [b.name for b in built] == names == [b.function.__name__ for b in built]
+    assert [pickle.loads(pickle.dumps(b)).function.__name__ for b in built] == names
+
+
+def judge_args(base: Path) -> dict:
+    client, rubric = OpenAIJudgeClient("http://127.0.0.1:9/v1", "llama-judge"), "Names every cause."
+    rate = {"k": 9, "n": 10, "share": 0.9, "low": 0.55, "high": 0.99}
+    bound = {**snapshot(client, rubric), "served_model": None}
+    save_calibration(base / "calibration.json", {"schema": SCHEMA, "judge": bound, "floor": 0.85, "test": {"tpr": rate, "tnr": rate}})
+    return {"base_url": client.base_url, "model": client.model, "rubric": rubric, "calibration": "calibration.json"}
 
 
 def test_problems_come_all_at_once(base):
@@ -79,7 +91,7 @@ def test_problems_come_all_at_once(base):
         assert part in text
 
 
-@pytest.mark.parametrize("use", ["choice", "tool_calls", "code", "length", "judge"])
+@pytest.mark.parametrize("use", ["code"])
 def test_planned_rewards_say_so(base, use):
     if use not in REGISTRY:
         assert "not in this version yet" in refused(base, {"use": use})

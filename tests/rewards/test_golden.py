@@ -15,7 +15,9 @@ MAKERS = {
     "partial_format": rewards.make_partial_format_reward,
     "exact": rewards.make_correctness_reward,
     "math": rewards.make_math_reward,
+    "choice": rewards.make_choice_reward,
     "schema": rewards.make_schema_reward,
+    "tool_calls": rewards.make_tool_call_reward,
 }
 
 
@@ -52,7 +54,14 @@ def test_a_column_that_does_not_fit_is_an_error(answers):
 
 @pytest.mark.parametrize(
     ("make", "options"),
-    [("math", {"percent": "x"}), ("math", {"decimal_comma": "yes"}), ("math", {"cpu_s": 0}), ("schema", {"fence": "x"})],
+    [
+        ("math", {"percent": "x"}),
+        ("math", {"decimal_comma": "yes"}),
+        ("math", {"cpu_s": 0}),
+        ("schema", {"fence": "x"}),
+        ("choice", {"multiple": 1}),
+        ("tool_calls", {"ordered": "yes"}),
+    ],
 )
 def test_options_are_checked(make, options):
     with pytest.raises(ValueError, match=next(iter(options))):

@@ -13,18 +13,39 @@ from grpo_rlvr import rewards
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-TAGS = ["<reasoning>", "</reasoning>", "<answer>", "</answer>", "<think>", "</think>", "```", '{"n": 1}']
+TAGS = [
+    "<reasoning>",
+    "</reasoning>",
+    "<answer>",
+    "</answer>",
+    "<think>",
+    "</think>",
+    "```",
+    '{"n": 1}',
+    "<tool_call>",
+    "</tool_call>",
+    '{"name": "f", "arguments": {}}',
+    '{"name": "f"',
+    "[",
+    " or B",
+    "The answer is ",
+    "C",
+]
 MATHS = ["\\boxed{", "}", "{", "\\frac", "\\sqrt", "^", "_", *"()[],", "1", "23", "x", "\\text{", "cm", "%", "\\pm", "=", "<", "\\cup", "-", "/"]
 ODD = [" ", "\n", "²", "₂", "é", "\ud800", "\x00"]
 PIECES = TAGS + MATHS + ODD
 TEXTS = st.one_of(st.lists(st.sampled_from(PIECES), max_size=15).map("".join), st.text(max_size=40))
-GOLDS = {"answer": "x^2+1", "output_schema": {"type": "object"}}
-REWARDS = [rewards.format_reward, rewards.partial_format_reward, rewards.correctness_reward, rewards.math_reward, rewards.schema_reward]
+GOLDS = {"answer": "x^2+1", "output_schema": {"type": "object"}, "expected_calls": [{"name": "f", "arguments": {}}]}
+REWARDS = [
+    rewards.format_reward, rewards.partial_format_reward, rewards.correctness_reward, rewards.math_reward, rewards.schema_reward,
+    rewards.choice_reward, rewards.tool_call_reward,
+]  # fmt: skip
 HARD = settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
 
 
 def run(reward, completions, golds=None):
-    return reward(completions=completions, **{c: golds or [GOLDS[c]] * len(completions) for c in reward.columns})
+    wanted = {**GOLDS, "answer": "C"} if reward.__name__ == "choice_reward" else GOLDS
+    return reward(completions=completions, **{c: golds or [wanted[c]] * len(completions) for c in reward.columns})
 
 
 @pytest.mark.parametrize("reward", REWARDS, ids=lambda r: r.__name__)
@@ -42,7 +63,7 @@ def test_any_text_scores_and_a_batch_is_its_items_in_any_order(reward, texts, da
 @HARD
 @given(text=TEXTS, gold=TEXTS)
 def test_any_gold_gives_a_score_or_none(text, gold):
-    for reward in (rewards.correctness_reward, rewards.math_reward):
+    for reward in (rewards.correctness_reward, rewards.math_reward, rewards.choice_reward):
         (value,) = run(reward, [f"<answer>{text}</answer>"], [gold])
         assert value in (0.0, 1.0, None)
         assert (value is None) <= (reward.gold_problem({"answer": gold}) is not None)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from grpo_rlvr.inspection.intervals import clopper_pearson, upper_bound_of_none
+from grpo_rlvr.intervals import clopper_pearson, upper_bound_of_none
 
 
 def measure_agreement(labels: Sequence[str], verdicts: Sequence[bool | None]) -> dict:

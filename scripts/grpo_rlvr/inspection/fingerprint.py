@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from grpo_rlvr.config import Config
+from grpo_rlvr.config import FILE_ARGS, Config
 from grpo_rlvr.inspection.jsonl import canonical, sha256
 from grpo_rlvr.inspection.model_files import model_part
 
@@ -40,7 +40,7 @@ def reward_parts(config: Config, rewards: Sequence) -> dict:
         code[name] = digest if name not in code else sha256(sorted([code[name], digest]))
     sections = [_plain(section) for section in config.rewards]
     for section in sections:
-        section["use"] = _portable_use(section["use"], config)
+        _make_portable(section, config)
     settings = {"rewards": sections, "pass_threshold": config.inspection.pass_threshold}
     return {"reward_code": code, "reward_settings": sha256(settings), "versions": {lib: _version(lib) for lib in LIBRARIES}}
 
@@ -90,6 +90,16 @@ def _file_name(path: Path) -> str:
     while (root / "__init__.py").is_file() and root != root.parent:
         root = root.parent
     return path.relative_to(root).as_posix()
+
+
+def _make_portable(section: dict, config: Config) -> None:
+    """Takes the places of files out of a rewards section, of one inside it too; what the files hold is in `reward_code`."""
+    section["use"], args = _portable_use(section["use"], config), section.get("args") or {}
+    for key in FILE_ARGS.get(section["use"], ()):
+        if isinstance(args.get(key), str):
+            args[key] = _file_name(config.resolve(args[key]).resolve())
+    if section["use"] == "length" and isinstance(args.get("use"), str):
+        _make_portable(args, config)
 
 
 def _portable_use(use: str, config: Config) -> str:

@@ -26,7 +26,11 @@ def score_samples(rewards: Sequence, samples: Sequence[dict], threshold: float) 
     """
     from grpo_rlvr.rewards import score_all, verdicts
 
-    scored = score_all(list(rewards), [s["completion"] for s in samples], prompts=[s["prompt"] for s in samples], **aligned_columns(samples))
+    columns = aligned_columns(samples)
+    counts = [s.get("tokens") for s in samples]
+    if all(isinstance(n, int) for n in counts):
+        columns.setdefault("completion_token_counts", counts)  # the ids are not kept; rewards that look at the length take their number
+    scored = score_all(list(rewards), [s["completion"] for s in samples], prompts=[s["prompt"] for s in samples], **columns)
     passed = verdicts(list(rewards), scored, threshold)
     rows = [
         {

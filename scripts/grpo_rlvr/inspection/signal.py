@@ -6,7 +6,7 @@ import math
 from collections import Counter
 from collections.abc import Hashable, Sequence
 
-from grpo_rlvr.inspection.intervals import effective_size, upper_bound_of_none, wilson
+from grpo_rlvr.intervals import effective_size, upper_bound_of_none, wilson
 
 GROUP_SIZES = (4, 8, 16, 32)
 TOO_EASY = 0.95

@@ -44,7 +44,11 @@ class Reward:
         """The gold in the form `score_one` wants, from one value a column. Raises GoldError or ValueError with the reason."""
         return None
 
-    def score_one(self, text: str, gold: Any) -> float | None:
+    def read_completion(self, completion: Any) -> Any:
+        """What `score_one` gets of a completion: its text. A subclass that needs more than the text replaces this."""
+        return completion_text(completion)
+
+    def score_one(self, text: Any, gold: Any) -> float | None:
         """The score of one completion's text."""
         raise NotImplementedError
 
@@ -59,7 +63,7 @@ class Reward:
         """Whether an answer that is right for `other` is certainly wrong for `gold`; False also where it is not known."""
         return False
 
-    def score_texts(self, texts: list[str], golds: list[Any]) -> list[float | None]:
+    def score_texts(self, texts: list[Any], golds: list[Any]) -> list[float | None]:
         """The scores of texts whose golds were read; a subclass with work to batch replaces this."""
         return [self._guarded(text, gold) for text, gold in zip(texts, golds, strict=True)]
 
@@ -80,7 +84,7 @@ class Reward:
                 readable.append(index)
             elif self.gold_error_raises:
                 raise GoldError(Problem(f"row {index}", problem, f"mend or drop the row's {', '.join(self.columns)}"))
-        texts = [completion_text(completions[i]) for i in readable]
+        texts = [self.read_completion(completions[i]) for i in readable]
         values = self.score_texts(texts, golds)
         if len(readable) == len(rows):
             scores = list(values)
@@ -123,7 +127,7 @@ class Reward:
     def _misuse(self, message: str, fix: str = "") -> UserError:
         return UserError("reward", Problem(self.__name__, message, fix))
 
-    def _guarded(self, text: str, gold: Any) -> float | None:
+    def _guarded(self, text: Any, gold: Any) -> float | None:
         try:
             return self.score_one(text, gold)
         except Exception as exc:  # whatever a model writes is a score

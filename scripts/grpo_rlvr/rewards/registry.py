@@ -12,9 +12,14 @@ from typing import TYPE_CHECKING, Any
 from grpo_rlvr.errors import Problem, UserError
 from grpo_rlvr.rewards.answers import make_correctness_reward
 from grpo_rlvr.rewards.base import Reward
+from grpo_rlvr.rewards.choices import make_choice_reward
+from grpo_rlvr.rewards.context import Context
 from grpo_rlvr.rewards.formats import make_format_reward, make_partial_format_reward
+from grpo_rlvr.rewards.judge import make_configured_judge
 from grpo_rlvr.rewards.math_answers import make_math_reward
 from grpo_rlvr.rewards.schemas import make_schema_reward
+from grpo_rlvr.rewards.shaping import LengthPenalty, make_configured_overlong
+from grpo_rlvr.rewards.tool_calls import make_tool_call_reward
 from grpo_rlvr.rewards.user_functions import UserReward, source_files
 
 if TYPE_CHECKING:
@@ -26,10 +31,32 @@ RESERVED_NAMES = ("step", "prompt", "completion", "advantage")
 
 @dataclass(frozen=True)
 class Entry:
-    """A built-in: `make(**args)` gives the reward, `summary` says in a line what 1.0 means."""
+    """A built-in: `make(**args)` gives the reward, `summary` says in a line what 1.0 means.
+
+    A maker with a parameter `context` is given the run's `Context`; it is no option of the config.
+    """
 
     make: Callable[..., Reward]
     summary: str
+
+
+def make_configured_length(
+    use: str,
+    target_tokens: int,
+    args: Mapping[str, Any] | None = None,
+    max_penalty: float = 0.5,
+    span_tokens: int | None = None,
+    *,
+    context: Context,
+) -> LengthPenalty:
+    """`use: length` of a config: `use` and `args` name the reward inside as they would in a section of its own."""
+    if not isinstance(use, str) or not (args is None or isinstance(args, Mapping)):
+        raise UserError("config", Problem("args", "use is the name of the reward inside, args a mapping of its options"))
+    inner, files = _function(use, args or {}, None, context)
+    reward = LengthPenalty(inner, target_tokens, max_penalty, span_tokens)
+    reward.source_files = files
+    reward.correctness |= ":" in use  # a user's own function is required by default, wrapped or not
+    return reward
 
 
 REGISTRY: dict[str, Entry] = {
@@ -37,10 +64,15 @@ REGISTRY: dict[str, Entry] = {
     "partial_format": Entry(make_partial_format_reward, "share of the structure that is present, each tag once and in order"),
     "exact": Entry(make_correctness_reward, "the last complete <answer> equals the gold"),
     "math": Entry(make_math_reward, "equal to the gold in value and kind"),
+    "choice": Entry(make_choice_reward, "the one chosen letter is the gold's"),
     "schema": Entry(make_schema_reward, "one strict JSON value that validates"),
+    "tool_calls": Entry(make_tool_call_reward, "the expected calls with the same typed arguments, none extra"),
+    "length": Entry(make_configured_length, "the reward inside gives 1.0 and the completion is no longer than target_tokens"),
+    "overlong": Entry(make_configured_overlong, "(0 is best) 0 up to the last `cache` tokens, from there falling to -1"),
+    "judge": Entry(make_configured_judge, "a calibrated judge of another model family says pass"),
 }
 # Names of the contract that have no entry yet; whoever adds one moves it up.
-PLANNED = ("choice", "tool_calls", "code", "length", "judge")
+PLANNED = ("code",)
 
 
 @dataclass(frozen=True)
@@ -64,9 +96,10 @@ def build_rewards(config: Config) -> list[BuiltReward]:
     """The config's rewards in its order. Raises UserError("config") with every problem at once."""
     built: list[BuiltReward] = []
     problems: list[Problem] = []
+    context = _context(config)
     for index, section in enumerate(config.rewards):
         try:
-            reward = _build(section, Path(config.base))
+            reward = _build(section, context)
         except UserError as exc:
             problems += [Problem(f"rewards[{index}] {p.where}".rstrip(), p.message, p.fix) for p in exc.problems]
             continue
@@ -83,21 +116,36 @@ def build_rewards(config: Config) -> list[BuiltReward]:
     return built
 
 
-def _build(section: RewardSection, base: Path) -> BuiltReward:
-    weight = float(section.weight)
+def _context(config: Config) -> Context:
+    model, sampling = getattr(config, "model", None), getattr(config, "sampling", {})
+    base = Path(config.base)
+    policy = getattr(model, "name_or_path", None)
+    if policy is not None and (base / Path(policy).expanduser()).is_dir():
+        policy = str(base / Path(policy).expanduser())
+    return Context(base, policy, sampling.get("max_completion_length"))
+
+
+def _build(section: RewardSection, context: Context) -> BuiltReward:
+    function, files = _function(section.use, section.args or {}, section.name, context)
     if ":" in section.use:
-        name = section.name or section.use.rpartition(":")[2]
-        function: Any = UserReward(name, section.use, base, section.args or {})
-        files = source_files(function.path) if function.path else ()
         required = True if section.required is None else section.required
-        return BuiltReward(name, function, weight, required, function.columns, files)
-    reward = make_builtin(section.use, section.args or {})
-    reward.__name__ = section.name or section.use
-    required = reward.correctness if section.required is None else section.required
-    return BuiltReward(reward.__name__, reward, weight, required, tuple(reward.columns), builtin_source_files())
+    else:
+        required = function.correctness if section.required is None else section.required
+    return BuiltReward(function.__name__, function, float(section.weight), required, tuple(function.columns), files)
 
 
-def make_builtin(use: str, args: Mapping[str, Any]) -> Reward:
+def _function(use: str, args: Mapping[str, Any], name: str | None, context: Context) -> tuple[Any, tuple[Path, ...]]:
+    """The callable behind `use`, named, and the files that decide its scores."""
+    if ":" in use:
+        user = UserReward(name or use.rpartition(":")[2], use, context.base, args)
+        return user, source_files(user.path) if user.path else ()
+    reward = make_builtin(use, args, context)
+    # A length penalty has the name of what it wraps in its own, which is there already.
+    reward.__name__ = name or (reward.__name__ if isinstance(reward, LengthPenalty) else use)
+    return reward, tuple(dict.fromkeys([*builtin_source_files(), *getattr(reward, "source_files", ())]))
+
+
+def make_builtin(use: str, args: Mapping[str, Any], context: Context | None = None) -> Reward:
     """The built-in reward `use` with its options; UserError("config") for an unknown name or option."""
     if use in PLANNED and use not in REGISTRY:
         fix = f"use one of {', '.join(REGISTRY)}, or file.py:function"
@@ -107,17 +155,22 @@ def make_builtin(use: str, args: Mapping[str, Any]) -> Reward:
         hint = f"did you mean {close[0]!r}? " if close else ""
         raise UserError("config", Problem("use", f"there is no reward {use!r}", f"{hint}use one of {', '.join(REGISTRY)}, or file.py:function"))
     make = REGISTRY[use].make
-    options = list(inspect.signature(make).parameters)
+    parameters = inspect.signature(make).parameters
+    options = [name for name in parameters if name != "context"]
+    given = {**args, "context": context or Context()} if "context" in parameters else args
     problems = []
     for key in args:
         if key not in options:
             close = difflib.get_close_matches(key, options, n=1)
             fix = f"did you mean {close[0]!r}?" if close else f"its options: {', '.join(options) or 'none'}"
             problems.append(Problem("args", f"the reward {use!r} has no option {key!r}", fix))
+    for key in options:
+        if parameters[key].default is inspect.Parameter.empty and key not in args:
+            problems.append(Problem(f"args.{key}", f"the reward {use!r} needs it", f"its options: {', '.join(options)}"))
     if problems:
         raise UserError("config", problems)
     try:
-        return make(**args)
+        return make(**given)
     except TypeError as exc:
         raise UserError("config", Problem("args", f"the reward {use!r}: {exc}")) from exc
 

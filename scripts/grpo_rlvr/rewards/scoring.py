@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-import inspect
-import math
 import time
 import traceback
 from collections.abc import Mapping, Sequence
@@ -15,6 +12,7 @@ from typing import Any
 
 from grpo_rlvr.errors import GrpoRlvrError, Problem, UserError
 from grpo_rlvr.rewards.registry import BuiltReward
+from grpo_rlvr.rewards.values import checked_values, settled
 
 
 @dataclass(frozen=True)
@@ -72,11 +70,7 @@ def _timed(reward: BuiltReward, completions: Sequence[Any], columns: Mapping[str
     start = time.perf_counter()
     try:
         # Each reward gets lists of its own: one that edits them must not change what the others see.
-        result = reward.function(completions=own_copy(completions), **{name: own_copy(value) for name, value in columns.items()})
-        if inspect.isawaitable(result):
-            result = asyncio.run(_awaited(result))
-        if not isinstance(result, (Mapping, str, bytes)) and hasattr(result, "__iter__"):
-            result = list(result)
+        result = settled(reward.function(completions=own_copy(completions), **{name: own_copy(value) for name, value in columns.items()}))
     except GrpoRlvrError:
         raise
     except (Exception, SystemExit) as exc:  # sys.exit in a reward must not pass for the script's own answer
@@ -100,37 +94,6 @@ def _copied(value: Any) -> Any:
     if type(value) is dict:
         return {k: v if type(v) is str else _copied(v) for k, v in value.items()}
     return tuple(_copied(v) for v in value) if type(value) is tuple else value
-
-
-async def _awaited(result: Any) -> Any:
-    return await result
-
-
-def checked_values(name: str, result: Any, count: int) -> list[float | None]:
-    """`result` as a list of `count` finite floats or None; UserError("reward") says what is wrong with it."""
-
-    def refuse(message: str) -> UserError:
-        return UserError("reward", Problem(name, message, "a reward returns a list with one finite number, or None, for each completion"))
-
-    if not isinstance(result, list):
-        raise refuse(f"returned a {type(result).__name__}")
-    if len(result) != count:
-        raise refuse(f"returned {len(result)} values for {count} completions")
-    values: list[float | None] = []
-    for i, value in enumerate(result):
-        if value is None:
-            values.append(None)
-            continue
-        try:
-            if isinstance(value, (str, bytes)):
-                raise TypeError
-            number = float(value)
-        except (TypeError, ValueError, OverflowError):
-            raise refuse(f"value {i} is {value!r:.80}, not a number") from None
-        if not math.isfinite(number):
-            raise refuse(f"value {i} is {number}")
-        values.append(number)
-    return values
 
 
 def _place(exc: BaseException, files: tuple[Path, ...]) -> str:

@@ -52,3 +52,8 @@ def parse_strict(text: str) -> Any:
         raise NotJson("nested too deeply") from None
     except ValueError as exc:
         raise NotJson(str(exc)) from None
+
+
+def decode_strict(text: str, start: int) -> tuple[Any, int]:
+    """The value that begins exactly at `start`, and the index after it. ValueError if there is none, RecursionError if too deep."""
+    return _DECODER.raw_decode(text, start)

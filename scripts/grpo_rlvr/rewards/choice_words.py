@@ -1,0 +1,230 @@
+"""Option letters in prose: which single capitals are letters of options, and which of them the writer settles on.
+
+One pass cuts the text into tokens; every rule looks at a bounded number of neighbours, so the time is linear in the text.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+_TOKEN = re.compile(r"\\[A-Za-z]+|[^\W\d_]+(?:['’][^\W\d_]+)*|\d+|\n|[^\s\w]|_")
+MARKUP = set("*_`\"'’‘“”()[]{}$<>#~")
+BEFORE_MARKED, AFTER_MARKED = set("*_`\"'“([{$"), set("*_`\"'”)]}$:")
+
+LINKS = {"is", "was", "be", "are", "were", "it's", "that's", "remains", ":", "=", "→"}
+NEGATIVE = {"not", "never", "wrong", "incorrect", "false", "cannot", "neither", "nor", "eliminate", "eliminated", "except", "unlikely"}
+PRAISE = {"correct", "right", "best", "true", "chosen", "final", "proper", "appropriate", "accurate", "my", "our"}
+NOUNS = {"option", "options", "choice", "choices", "selection", "statement", "alternative", "letter", "one"}
+ANSWERS = {"answer", "answers", "ans"}
+CHOOSING = {"choose", "chose", "choosing", "select", "selecting", "selected", "pick", "picking", "picked"}
+# Words that may stand between a cue and its letter.
+FILLER = (
+    LINKS | PRAISE | NOUNS | ANSWERS | CHOOSING
+    | {"the", "a", "an", "clearly", "therefore", "thus", "hence", "so", "simply", "definitely", "probably", "obviously", "indeed", "just", "either",
+       "both", "then", "most", "likely", "must", "would", "will", "should", "has", "have", "to", "it", "that", "this", "which", "with", "go", "going",
+       "for", "opt", "say", "certainly", "surely", "actually", "i'd", "i'll", "i", "we", ",", "-", "—", "–", "\n"}
+)  # fmt: skip
+CONNECTORS = {"or", "and", "either", "also", "possibly", "maybe", "perhaps", "option", "&", ",", ";", "/", "|"}
+# After "A" or "I", these show that the capital was a letter, not the article or the pronoun.
+GOES_ON = {
+    "or", "and", "because", "since", "as", "for", "due", "is", "was", "are", "which", "given", "but", "not", "rather", "instead", "based", "per",
+    "by", "here", "if", "while", "though", "although", "so", "that", "where", "must", "seems", "only", "alone", "i", "with", "would",
+}  # fmt: skip
+VERBS = {
+    "is",
+    "was",
+    "are",
+    "were",
+    "has",
+    "have",
+    "can",
+    "could",
+    "does",
+    "do",
+    "would",
+    "will",
+    "must",
+    "seems",
+    "cannot",
+    "isn't",
+    "refers",
+    "says",
+}
+
+
+class Token(NamedTuple):
+    """A word, number, sign or line end; `low` is its lower-case form."""
+
+    low: str
+    start: int
+    end: int
+    letter: str  # the option letter it may stand for, or ""
+
+
+def declared_letters(text: str) -> frozenset[str]:
+    """The letters that `text` declares; the plainest way of saying it that occurs at all decides.
+
+    In order: "the answer is C", "I choose C", "C is the answer"; then "it is C", "so C", "C is correct"; then lines that
+    are or begin with a letter; then letters in brackets or bold. Several different letters on that level mean no choice
+    and all of them are returned. Denied letters ("not B", "B is wrong") do not count.
+    """
+    tokens = _tokens(text)
+    levels: list[set[str]] = [set(), set(), set(), set()]
+    listed_up_to = 0
+    for i, token in enumerate(tokens):
+        if not token.letter or _denied(tokens, i):
+            continue
+        level = _level(text, tokens, i)
+        if level is None:
+            continue
+        if i < listed_up_to:  # its list is the tail of one that was taken
+            levels[level].add(token.letter)
+            continue
+        letters, listed_up_to = _with_listed(tokens, i)
+        levels[level] |= letters
+    return frozenset(next((level for level in levels if level), set()))
+
+
+def leading_letters(text: str) -> frozenset[str]:
+    """The letters that a short answer begins with ("(C) Mercury", "A, B", "Option C"), and those its further lines begin with."""
+    tokens = _tokens(text)
+    first = next((i for i, t in enumerate(tokens) if t.low not in NOUNS | {"the", "\n"}), None)
+    if first is None or not tokens[first].letter or _denied(tokens, first):
+        return frozenset()
+    letters, _ = _with_listed(tokens, first, loose=True)
+    for i in range(first + 1, len(tokens)):
+        if tokens[i].letter and _begins_line(text, tokens, i):
+            letters.add(tokens[i].letter)
+    return frozenset(letters)
+
+
+def _tokens(text: str) -> list[Token]:
+    tokens: list[Token] = []
+    lone: list[int] = []
+    for match in _TOKEN.finditer(text):
+        word = match[0]
+        if word in MARKUP or word[0] == "\\":
+            continue
+        single = len(word) == 1 and "A" <= word <= "Z" and _apart(text, match.start(), match.end())
+        if single:
+            lone.append(len(tokens))
+        tokens.append(Token(word.lower().replace("’", "'"), match.start(), match.end(), word if single else ""))
+    for i in lone:
+        if tokens[i].letter in "AI" and _is_word(text, tokens, i):
+            tokens[i] = tokens[i]._replace(letter="")
+    return tokens
+
+
+def _apart(text: str, start: int, end: int) -> bool:
+    """Not a part of something longer: B12, C++, U.S., A-level, x_C."""
+    before, after, later = text[start - 1 : start], text[end : end + 1], text[end + 1 : end + 2]
+    if before.isalnum() or (before and before in "_\\+=^") or (before in (".", "-") and text[start - 2 : start - 1].isalnum()):
+        return False
+    return not (after.isalnum() or (after and after in "_^+#=") or (after in (".", "-", "'", "’") and later.isalnum()))
+
+
+def _is_word(text: str, tokens: list[Token], i: int) -> bool:
+    """Whether this A or I is the article or the pronoun: a word follows it and nothing marks it as a letter."""
+    token = tokens[i]
+    if text[token.start - 1 : token.start] in BEFORE_MARKED and token.start and text[token.end : token.end + 1] in AFTER_MARKED:
+        return False
+    if text[token.end : token.end + 1] in (")", ".", ":", ",", "]"):
+        return False
+    follower = tokens[i + 1] if i + 1 < len(tokens) else None
+    return follower is not None and follower.low[0].isalpha() and not follower.letter and follower.low not in GOES_ON
+
+
+def _denied(tokens: list[Token], i: int) -> bool:
+    """ "not B", "B is wrong", "B and C are incorrect" are no choices."""
+    if i and (tokens[i - 1].low in NEGATIVE or tokens[i - 1].low.endswith("n't")):
+        return True
+    verb = False
+    for token in tokens[i + 1 : i + 6]:
+        if verb and (token.low in NEGATIVE or token.low == "out"):
+            return True
+        if token.low in VERBS or token.low.endswith("n't"):
+            if token.low in ("isn't", "cannot") or token.low.endswith("n't"):
+                return True
+            verb = True
+        elif not verb and not token.letter and token.low not in ("and", "or", ",") or verb and not token.low[0].isalpha():
+            return False
+    return False
+
+
+def _level(text: str, tokens: list[Token], i: int) -> int | None:
+    """How plainly letter `i` is declared: 0 is plainest, None not at all."""
+    window: list[str] = []
+    j = i - 1
+    while j >= 0 and len(window) < 9 and tokens[j].low in FILLER and not tokens[j].letter:
+        window.append(tokens[j].low)
+        j -= 1
+    linked = any(w in LINKS for w in window)
+    sentence: list[str] = []
+    while j >= 0 and len(sentence) < 12 and tokens[j].low not in (".", "!", "?", ";", "\n") and not tokens[j].letter:
+        sentence.append(tokens[j].low)
+        j -= 1
+    before = window + sentence if linked else window
+    # A word of denial next to the filler belongs to it, be it linked or not.
+    refused = any(w in NEGATIVE or w.endswith("n't") for w in (sentence if linked else sentence[:2]))
+    after = _words_after(tokens, i)
+    if not refused:
+        if window and (ANSWERS & set(window) or (linked and (ANSWERS & set(before) or (NOUNS & set(before) and PRAISE & set(before))))):
+            return 0
+        if CHOOSING & set(window) or ("with" in window and {"go", "going"} & set(window)) or {"opt", "for"} <= set(window):
+            return 0
+    if after and (ANSWERS & set(after) or (NOUNS & set(after) and PRAISE & set(after))):
+        return 0
+    if not refused and window:
+        if linked and {"it", "it's", "that", "that's", "this"} & set(window):
+            return 1
+        if {"so", "thus", "therefore", "hence", "say"} & set(window):
+            return 1
+        if window[0] == ":" and (NOUNS | PRAISE) & set(window):
+            return 1
+    if after and PRAISE & set(after):
+        return 1
+    if _begins_line(text, tokens, i):
+        return 2
+    return 3 if text[tokens[i].start - 1 : tokens[i].start] in ("(", "*") and text[tokens[i].end : tokens[i].end + 1] in (")", "*") else None
+
+
+def _words_after(tokens: list[Token], i: int) -> list[str]:
+    """The words of "is (the) correct (answer)" behind letter `i`; empty if no linking verb follows it."""
+    words = [t.low for t in tokens[i + 1 : i + 7]]
+    if not words or words[0] not in ("is", "was", "must", "seems", "would"):
+        return []
+    return [w for k, w in enumerate(words) if all(x in FILLER or x == "seems" for x in words[: k + 1])]
+
+
+def _begins_line(text: str, tokens: list[Token], i: int) -> bool:
+    """The letter is the first of its line, and is alone there or marked: "C", "(C)", "C) Mercury", "C. Mercury"."""
+    if i and tokens[i - 1].low not in ("\n", "-", "•"):
+        return False
+    alone = (
+        i + 1 == len(tokens) or tokens[i + 1].low == "\n" or (tokens[i + 1].low in (".", "!") and (i + 2 == len(tokens) or tokens[i + 2].low == "\n"))
+    )
+    return alone or text[tokens[i].end : tokens[i].end + 1] in (")", ".", ":", "]", "*")
+
+
+def _with_listed(tokens: list[Token], i: int, loose: bool = False) -> tuple[set[str], int]:
+    """Letter `i` with those listed after it ("A or B", "A, B, C", one a line), and where the list ends.
+
+    `loose`: full stops, line ends and nothing at all list too.
+    """
+    letters = {tokens[i].letter}
+    joined = CONNECTORS | {".", "\n", ":"} if loose else CONNECTORS | {"\n"}
+    k = i + 1
+    while k < len(tokens):
+        step = k
+        while step < len(tokens) and not tokens[step].letter and tokens[step].low in joined and step - k < 6:
+            step += 1
+        if step >= len(tokens) or not tokens[step].letter or _denied(tokens, step):
+            break
+        follower = tokens[step + 1].low if step + 1 < len(tokens) else "\n"
+        # "C, A has ..." begins a new clause; after a line end only a bare letter goes on with the list.
+        if follower in VERBS or (not loose and follower != "\n" and any(t.low == "\n" for t in tokens[k:step])):
+            break
+        letters.add(tokens[step].letter)
+        k = step + 1
+    return letters, k

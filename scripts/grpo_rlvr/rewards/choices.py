@@ -1,0 +1,90 @@
+"""Which option letter was chosen: in the answer tag, in a box, or declared in words after the reasoning."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from typing import Any
+
+from grpo_rlvr.completions import ANSWER_OPEN, after_reasoning, answer_span, has_box, strip_special_tokens
+from grpo_rlvr.errors import Problem, UserError
+from grpo_rlvr.rewards.base import Reward, scalar_gold
+from grpo_rlvr.rewards.choice_words import declared_letters, leading_letters
+
+_GOLD = re.compile(r"[\s(\[{$*\"']*(?:\\[a-z]+\s*\{\s*\(?\s*)?([A-Za-z])[\s)\]}$*\"'.:]*")
+_SEVERAL = re.compile(r"[\s,;/&|()\[\]{}\"'.]+|\band\b")
+
+
+class ChoiceReward(Reward):
+    r"""1.0 if exactly the gold's letter was chosen, else 0.0.
+
+    The last complete `<answer>` decides, else the last `\boxed{}`, else `####`; only where there is none of these, what
+    the text after the reasoning declares ("the answer is C", "I choose (C)", a line with the letter). Several different
+    letters are no choice, nor is an answer tag or a box that was never closed.
+    """
+
+    columns = ("answer",)
+    correctness = True
+
+    def __init__(self, name: str, multiple: bool = False):
+        super().__init__(name)
+        if not isinstance(multiple, bool):
+            raise UserError("config", Problem(name, f"multiple is {multiple!r}", "use true or false"))
+        self.multiple = multiple
+
+    def read_gold(self, answer: Any) -> frozenset[str]:
+        if isinstance(answer, (list, tuple)):
+            if not answer:
+                raise ValueError("the gold is an empty list")
+            letters = frozenset(_gold_letter(item) for item in answer)
+        elif self.multiple:
+            pieces = [piece for piece in _SEVERAL.split(scalar_gold(answer)) if piece]
+            if len(pieces) == 1 and pieces[0].isascii() and pieces[0].isalpha() and pieces[0].isupper() and len(set(pieces[0])) == len(pieces[0]):
+                pieces = list(pieces[0])
+            if not pieces:
+                raise ValueError(f"the gold {answer!r} names no letter")
+            letters = frozenset(_gold_letter(piece) for piece in pieces)
+        else:
+            letters = frozenset([_gold_letter(answer)])
+        if len(letters) > 1 and not self.multiple:
+            raise ValueError(f"the gold names {len(letters)} letters; set the option multiple: true")
+        return letters
+
+    def score_one(self, text: str, gold: frozenset[str]) -> float:
+        return 1.0 if chosen_letters(text, self.multiple) == gold else 0.0
+
+
+def chosen_letters(text: str, multiple: bool = False) -> frozenset[str]:
+    """The letters that a completion's text settles on, in capitals; empty if it settles on none."""
+    if not text.isascii():
+        text = unicodedata.normalize("NFKC", text)
+    span = answer_span(text)
+    if span is not None:
+        content = strip_special_tokens(text[span[0] : span[1]])
+        if len(content) == 1 and content.isascii() and content.isalpha():
+            return frozenset(content.upper())
+        if multiple and content.isascii() and content.isalpha() and content.isupper() and len(set(content)) == len(content):
+            return frozenset(content)
+        return leading_letters(content) or declared_letters(content)
+    rest = after_reasoning(text)
+    if has_box(rest) or ANSWER_OPEN in rest:
+        return frozenset()
+    return declared_letters(rest)
+
+
+def _gold_letter(value: Any) -> str:
+    text = scalar_gold(value)
+    match = _GOLD.fullmatch(unicodedata.normalize("NFKC", text).strip())
+    if match is None:
+        raise ValueError(f"the gold {text[:40]!r} is not one option letter")
+    return match[1].upper()
+
+
+def make_choice_reward(multiple: bool = False) -> ChoiceReward:
+    """The multiple-choice reward.
+
+    Args:
+        multiple: several letters may be right: the gold is a list or text such as "A,C", and exactly that set must be
+            chosen. Without it (the default) a gold of several letters cannot be read.
+    """
+    return ChoiceReward("choice_reward", multiple=multiple)

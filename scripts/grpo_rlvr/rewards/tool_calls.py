@@ -1,0 +1,125 @@
+"""Are the tool calls that were made the calls that were wanted, with arguments of the same types and values."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from typing import Any
+
+from grpo_rlvr.completions import after_reasoning, completion_text, find_tool_calls, strip_special_tokens
+from grpo_rlvr.errors import Problem, UserError
+from grpo_rlvr.rewards.base import Reward
+from grpo_rlvr.rewards.strict_json import NotJson, decode_strict, parse_strict
+
+
+def typed_key(value: Any) -> Any:
+    """A hashable form that is equal for equal JSON values: 1 is 1.0, true is not 1, key order does not matter.
+
+    Raises ValueError for what JSON cannot hold.
+    """
+    if value is None or isinstance(value, (bool, str)):
+        return type(value).__name__, value
+    if isinstance(value, (int, float)):
+        if isinstance(value, float) and not math.isfinite(value):
+            raise ValueError(f"{value} is not JSON")
+        return "number", value
+    if isinstance(value, (list, tuple)):
+        return "list", tuple(typed_key(v) for v in value)
+    if isinstance(value, dict):
+        if not all(isinstance(k, str) for k in value):
+            raise ValueError("an object has a key that is not text")
+        return "object", frozenset((k, typed_key(v)) for k, v in value.items())
+    raise ValueError(f"a {type(value).__name__} is not JSON")
+
+
+def call_key(call: Any) -> tuple[str, Any]:
+    """Name and typed arguments of one call. Raises ValueError with what is wrong with it.
+
+    Read are {"name", "arguments"} and {"function": {"name", "arguments"}}; `parameters` for `arguments`; arguments as an
+    object or as the JSON text of one; absent, null and empty text are no arguments.
+    """
+    if not isinstance(call, dict):
+        raise ValueError(f"a call is a {type(call).__name__}, not an object")
+    if isinstance(call.get("function"), dict):
+        call = call["function"]
+    name = call.get("name")
+    if not isinstance(name, str) or not name.strip():
+        raise ValueError("a call has no name")
+    if "arguments" in call and "parameters" in call:
+        raise ValueError(f"the call of {name!r} has both arguments and parameters")
+    arguments = call.get("arguments", call.get("parameters"))
+    if isinstance(arguments, str) and arguments.strip():
+        try:
+            arguments = parse_strict(arguments)
+        except NotJson as exc:
+            raise ValueError(f"the arguments of {name!r} are text that is not JSON: {exc}") from None
+    arguments = {} if arguments is None or arguments == "" else arguments
+    if not isinstance(arguments, dict):
+        raise ValueError(f"the arguments of {name!r} are a {type(arguments).__name__}, not an object")
+    return name, typed_key(arguments)
+
+
+class ToolCallReward(Reward):
+    """1.0 if the calls of the completion are exactly the expected ones, else 0.0 (or a share, with `partial`).
+
+    A call is right as a whole: same name, same arguments, none missing, none added, values equal in type (`true` is no
+    number, `1` is `1.0`, text is compared letter by letter). A further call, a repeated one and one that cannot be read
+    are wrong. Where no call is expected, 1.0 is for a reply in words: saying nothing is no answer. Gold that cannot be
+    read raises GoldError with the row.
+    """
+
+    columns = ("expected_calls",)
+    correctness = True
+    gold_error_raises = True
+
+    def __init__(self, name: str, ordered: bool = False, partial: bool = False):
+        super().__init__(name)
+        for option, value in (("ordered", ordered), ("partial", partial)):
+            if not isinstance(value, bool):
+                raise UserError("config", Problem(name, f"{option} is {value!r}", "use true or false"))
+        self.ordered, self.partial = ordered, partial
+
+    def read_gold(self, expected_calls: Any) -> list[tuple[str, Any]]:
+        if expected_calls is None:
+            raise ValueError("the expected calls are missing (null); where no call is wanted, write an empty list")
+        if isinstance(expected_calls, str):
+            try:
+                expected_calls = parse_strict(expected_calls)
+            except NotJson as exc:
+                raise ValueError(f"the expected calls are text that is not JSON: {exc}") from None
+        if isinstance(expected_calls, dict):
+            expected_calls = [expected_calls]
+        if not isinstance(expected_calls, (list, tuple)):
+            raise ValueError(f"the expected calls are a {type(expected_calls).__name__}, not a list")
+        return [call_key(call) for call in expected_calls]
+
+    def read_completion(self, completion: Any) -> Any:
+        return completion  # calls may stand in the messages, not in their text
+
+    def score_one(self, completion: Any, gold: list[tuple[str, Any]]) -> float:
+        found = find_tool_calls(completion, decode_strict)
+        if found is None:
+            return 0.0
+        if not gold:
+            return 1.0 if not found and strip_special_tokens(after_reasoning(completion_text(completion))) else 0.0
+        if not self.partial and len(found) != len(gold):
+            return 0.0
+        try:
+            made = [call_key(call) for call in found]
+        except ValueError:
+            return 0.0
+        in_place = sum(a == b for a, b in zip(made, gold, strict=False))
+        right = in_place if self.ordered else (Counter(made) & Counter(gold)).total()
+        share = right / max(len(made), len(gold))
+        return share if self.partial else float(share == 1.0)
+
+
+def make_tool_call_reward(ordered: bool = False, partial: bool = False) -> ToolCallReward:
+    """The tool-call reward.
+
+    Args:
+        ordered: the calls must come in the order of the gold (default: any order, as for calls made in parallel).
+        partial: pay right calls / max(made, expected) instead of all or nothing; a call counts whole, and every further
+            call lowers the share. With `ordered`, a call counts at its own place only.
+    """
+    return ToolCallReward("tool_call_reward", ordered=ordered, partial=partial)
