@@ -130,7 +130,8 @@ CASES = {
     "partial_format": Case(tagged, no_tags, lambda i: {}, long_tagged),
     "exact": Case(tagged, lambda i: tagged(i + 1), lambda i: {"answer": str(i)}, long_tagged),
     "math": Case(tagged, lambda i: tagged(i + 1), lambda i: {"answer": str(i)}, long_tagged),
-    "choice": Case(lambda i: tagged("ABCD"[i % 4]), lambda i: tagged("ABCD"[i % 4 - 1]), lambda i: {"answer": "ABCD"[i % 4]}, long_tagged),
+    "choice": Case(lambda i: tagged("ABCD"[i % 4]), lambda i: tagged("ABCD"[i % 4 - 1]), lambda i: {"answer": "ABCD"[i % 4]},
+                   lambda size: long_tagged(size).replace("<answer>7<", "<answer>D<")),
     "schema": Case(
         person, lambda i: person('"old"'), lambda i: {"output_schema": json.dumps(SCHEMA)},
         lambda size: f'{{"name": {json.dumps(prose(size))}, "age": 7}}', bound="json.loads + jsonschema Validator.is_valid", bare=validate,

@@ -29,9 +29,10 @@ from grpo_rlvr.training.run_folder import RunFolder
 from grpo_rlvr.training.settings import build_grpo_config, check_launch, check_machine, grpo_settings, peft_config
 
 __all__ = [
-    "RewardBatch", "RunFolder", "already_finished", "build_grpo_config", "check", "check_golds", "explained_failures", "finish", "held_out_digest", "loading_errors",
-    "main_process_lock", "model_path", "needs_evaluation", "open_gate", "peft_config", "prepare", "report_check", "settings_for", "start",
-    "steps_left", "stopped",
+    "already_finished", "build_grpo_config", "check", "check_golds", "explained_failures", "finish",
+    "held_out_digest", "loading_errors", "main_process_lock", "model_path", "needs_evaluation", "open_gate",
+    "peft_config", "prepare", "report_check", "RewardBatch", "RunFolder", "settings_for",
+    "start", "steps_left", "stopped",
 ]  # fmt: skip
 
 

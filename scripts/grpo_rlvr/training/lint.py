@@ -230,14 +230,6 @@ def _saving(s: Setup) -> Iterator[Finding]:
             f"save_steps {every:g} is more than max_steps {s['max_steps']}: a killed run starts again from nothing",
             f"set save_steps: {max(1, s['max_steps'] // 4)}",
         )
-    epochs = s.epochs
-    if epochs is not None and epochs > 1:
-        yield warning(
-            "resume-in-later-epochs",
-            f"the run goes through the data {epochs:g} times; TRL does not save the order of the prompts, so a run resumed in the second"
-            " epoch or later takes the first epoch's order again",
-            "set num_train_epochs: 1 (or a smaller max_steps) if a resumed run must equal an uninterrupted one",
-        )
     if s["save_only_model"]:
         yield warning("model-only", "save_only_model is true: a resumed run starts with an empty optimizer", "delete save_only_model")
     if strategy == "steps" and every >= 1 and every * accumulation % s.cycle:

@@ -21,6 +21,7 @@ from grpo_rlvr.training.lint import Finding, lint
 from grpo_rlvr.training.process import is_main_process, loading_errors
 from grpo_rlvr.training.run_folder import RunFolder
 from grpo_rlvr.training.settings import build_grpo_config, bytes_on_disk, check_launch, check_machine, check_packages
+from grpo_rlvr.training.setup import Setup
 from grpo_rlvr.trl_settings import installed_trl_version
 
 TESTED_TRL = "1.16"
@@ -44,7 +45,7 @@ def check(config: Config, rows: Sequence[dict], held_out: Sequence[dict]) -> lis
     if not (installed or "").startswith(f"{TESTED_TRL}."):
         message = f"TRL {installed} is installed; this was tested with {TESTED_TRL}"
         findings.append(Finding("warning", "trl-version", message, f"pip install 'trl~={TESTED_TRL}.0'"))
-    findings += _leaked(rows, held_out)
+    findings += _leaked(rows, held_out) + _later_epochs(Setup(config, len(rows), processes(config)))
     errors = [f for f in findings if f.level == "error"]
     if errors:
         raise UserError("config", [Problem(f.code, f.message, f.fix) for f in errors])
@@ -52,6 +53,16 @@ def check(config: Config, rows: Sequence[dict], held_out: Sequence[dict]) -> lis
         for f in findings:
             say(f"{f.level} ({f.code}): {f.message}" + (f"\n    -> {f.fix}" if f.fix else ""))
     return findings
+
+
+def _later_epochs(setup: Setup) -> list[Finding]:
+    if setup["save_strategy"] == "no" or setup.epochs is None or setup.epochs <= 1:
+        return []
+    message = (
+        f"the run goes through the data {setup.epochs:g} times; TRL does not save the order of the prompts, so a run resumed in the second epoch"
+        " or later takes the first epoch's order again"
+    )
+    return [Finding("note", "resume-in-later-epochs", message, "")]
 
 
 def check_golds(config: Config, rewards: Sequence[BuiltReward], rows: Sequence[dict], held_out: Sequence[dict]) -> list[Finding]:
