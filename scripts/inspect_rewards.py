@@ -61,6 +61,13 @@ def build_parser() -> argparse.ArgumentParser:
     return parser
 
 
+def body(args: argparse.Namespace) -> tuple[int, dict]:
+    from grpo_rlvr.packages import LIGHT, need
+
+    need(LIGHT, "inspection")
+    return {"run": run, "review": review, "gate": gate}[args.command](args)
+
+
 def run(args: argparse.Namespace) -> tuple[int, dict]:
     from grpo_rlvr.config import load_config
     from grpo_rlvr.inspection.run import run_inspection
@@ -99,7 +106,7 @@ def gate(args: argparse.Namespace) -> tuple[int, dict]:
 
 def main(argv: list[str] | None = None) -> int:
     args = build_parser().parse_args(argv)
-    return cli.run({"run": run, "review": review, "gate": gate}[args.command], args)
+    return cli.run(body, args)
 
 
 if __name__ == "__main__":

@@ -44,7 +44,7 @@ def sums(count: int, first: int = 0) -> list[dict]:
 def project(tmp_path: Path) -> Path:
     """A config with 40 training and 8 held-out sums, and no model."""
     write_rows(tmp_path / "train.jsonl", sums(40))
-    write_rows(tmp_path / "eval.jsonl", sums(8, first=100))
+    write_rows(tmp_path / "eval.jsonl", sums(8, first=900))
     (tmp_path / "config.yaml").write_text(CONFIG, encoding="utf-8")
     return tmp_path
 

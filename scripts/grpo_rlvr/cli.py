@@ -83,7 +83,8 @@ def run(body: Callable[[argparse.Namespace], tuple[int, dict]], args: argparse.N
 
 def say(text: str = "") -> None:
     """A line for people: always on stderr, so that stdout stays for data."""
-    print(text, file=sys.stderr, flush=True)
+    with contextlib.suppress(BrokenPipeError):  # nobody reads along any more; the answer is the exit code
+        print(text, file=sys.stderr, flush=True)
 
 
 def write_json(path: Path, what: str, version: int, data: dict) -> None:

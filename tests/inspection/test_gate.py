@@ -46,7 +46,7 @@ def test_opens_when_enough_was_read_and_all_agree(inspected, label_all):
 def test_shut_without_enough_labels(inspected, label_all):
     label_all(inspected.inspection, count=3)
     gate = decide_gate(config_of(inspected))
-    assert gate["open"] is False and gate["reasons"] == ["3 of 4 samples have been read by human"]
+    assert gate["open"] is False and gate["reasons"] == ["3 of 4 samples have been read by a person"]
     with pytest.raises(CheckFailed, match="3 of 4 samples"):
         check_gate(config_of(inspected))
 
@@ -55,7 +55,7 @@ def test_labels_of_other_kinds_are_named_but_do_not_count(inspected, label_all):
     label_all(inspected.inspection, kind="agent", reviewer="model-x")
     gate = decide_gate(config_of(inspected))
     assert gate["counts"]["read"] == 0 and gate["counts"]["not_counted"] == {"agent": 6}
-    assert gate["reasons"] == ["0 of 4 samples have been read by human; 6 by agent do not count"]
+    assert gate["reasons"] == ["0 of 4 samples have been read by a person; 6 by agent do not count"]
     inspected.write(more=", reviewers: [human, agent]")
     assert decide_gate(config_of(inspected))["open"] is True
     assert check_gate(config_of(inspected))["reviewer_kind"] == "agent"
@@ -143,7 +143,7 @@ def test_what_has_to_be_there_first(project):
         check_gate(config)
     assert caught.value.exit_code == 1 and "inspect_rewards.py run" in str(caught.value)
     run_inspection(config, completions=project.record(), quiet=True)
-    assert decide_gate(config)["reasons"] == ["0 of 4 samples have been read by human"]
+    assert decide_gate(config)["reasons"] == ["0 of 4 samples have been read by a person"]
     (project.inspection / "scores.jsonl").unlink()
     with pytest.raises(UserError, match="there are no scores yet"):
         decide_gate(config)
@@ -310,7 +310,7 @@ def test_the_same_text_read_twice_has_been_read_once(project):
     for sample in load_samples(project.inspection):
         append_label(project.inspection, sample["sample_id"], "pass" if sample["prompt_index"] == 0 else "fail", "ada", "human")
     gate = decide_gate(config_of(project))
-    assert gate["counts"]["read"] == 2 and gate["reasons"][0].startswith("2 of 4 samples have been read by human; there are only 2 different ones")
+    assert gate["counts"]["read"] == 2 and gate["reasons"][0].startswith("2 of 4 samples have been read by a person; there are only 2 different ones")
     append_label(project.inspection, load_samples(project.inspection)[2]["sample_id"], "fail", "ada", "human")
     assert decide_gate(config_of(project))["counts"]["disagreements"] == 1  # an objection to any of the equal ones counts
 

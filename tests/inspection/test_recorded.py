@@ -65,9 +65,16 @@ def test_all_bad_lines_are_reported_with_numbers(read):
     assert "missing" in said["recorded.jsonl line 9"]
 
 
-def test_text_and_chat_may_not_be_mixed(read):
-    with pytest.raises(UserError, match="some completions are text"):
-        read({"prompt_index": 0, "completion": "a"}, {"prompt_index": 0, "completion": [{"role": "assistant", "content": "a"}]})
+def test_completions_take_the_form_of_training(read):
+    chat = [{"role": "user", "content": "2+2=?"}]
+    answer = [{"role": "assistant", "content": "a"}]
+    samples = read(
+        {"prompt_index": 0, "completion": "a"},
+        {"prompt_index": 0, "completion": answer},
+        {"prompt": chat, "completion": "a", "answer": "4"},
+        {"prompt": chat, "completion": answer, "answer": "4"},
+    )
+    assert [s["completion"] for s in samples] == ["a", "a", answer, answer]
 
 
 def test_missing_and_empty_files(read, tmp_path):

@@ -20,7 +20,7 @@ pytestmark = pytest.mark.model
 def two(project, untaught_model):
     shutil.copytree(untaught_model, project / "model")
     write_rows(project / "train.jsonl", sums(400))
-    write_rows(project / "eval.jsonl", sums(9, first=500))
+    write_rows(project / "eval.jsonl", sums(9, first=900))
     text = (project / "config.yaml").read_text()
     (project / "config.yaml").write_text(
         text.replace("max_steps: 4", "max_steps: 60\n  ddp_backend: gloo").replace("save_steps: 1", "save_steps: 100")

@@ -19,6 +19,7 @@ from grpo_rlvr.config import Config, load_config
 from grpo_rlvr.demo.project import SCENARIOS, Project, build
 from grpo_rlvr.demo.sums import oracle
 from grpo_rlvr.errors import EXIT_NO, EXIT_YES, Problem, UserError
+from grpo_rlvr.packages import LIGHT, TRAINING, need
 
 TEMPLATE = Path(__file__).resolve().parents[3] / "templates" / "train.py"
 STEPS = 5
@@ -30,9 +31,7 @@ def run_loop(model: str, scenario: str, seed: int, steps: int | None, folder: Pa
     Exit 0 means that the scenario went as it should: the accuracy rose beyond its interval, or the gate stayed shut.
     """
     _check(model, scenario, steps, folder)
-    from grpo_rlvr.training.settings import check_packages
-
-    check_packages()
+    need(LIGHT | TRAINING, "the quickstart")
     began = time.monotonic()
     folder = folder or Path("runs/quickstart") / f"{model}-{scenario}-{datetime.datetime.now():%Y%m%d-%H%M%S}"
     say(f"quickstart: {model}, seed {seed}: {SCENARIOS[scenario]}\n")
@@ -198,10 +197,11 @@ def _next(project: Project, scenario: str) -> None:
     scripts = _short(TEMPLATE.parent.parent / "scripts")
     config = _short(project.config)
     python = _short(Path(sys.executable))
-    say(f"\nfiles: {_short(project.folder)}  (config.yaml, data/, model/, run/inspection/, run/train/)")
+    made = "config.yaml, data/, model/, run/inspection/" + (", run/train/" if scenario == "learn" else "")
+    say(f"\nfiles: {_short(project.folder)}  ({made})")
     say("try next:")
-    say(f"  {python} {scripts}/inspect_rewards.py review {config} --reviewer you   # read the samples yourself")
-    say(f"  {python} {scripts}/train.py {config} --check   # what training asks of a project")
+    say(f"  {python} {scripts}/inspect_rewards.py review {config} --reviewer you   # read the samples yourself, the oracle's labels hidden")
+    say(f"  {python} {scripts}/inspect_rewards.py gate {config}   # the gate's answer and its evidence")
     say(f"  {python} {scripts}/quickstart.py --scenario {'never' if scenario == 'careless' else 'careless'}   # {other}")
 
 

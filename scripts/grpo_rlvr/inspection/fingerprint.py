@@ -16,7 +16,7 @@ from grpo_rlvr.config import FILE_ARGS, Config
 from grpo_rlvr.inspection.jsonl import canonical, sha256
 from grpo_rlvr.inspection.model_files import model_part
 
-LIBRARIES = ("math-verify", "latex2sympy2_extended", "sympy", "jsonschema")
+LIBRARIES_OF = {"math": ("math-verify", "latex2sympy2_extended", "sympy"), "schema": ("jsonschema",)}
 SAID = {"reward_settings": "reward settings changed", "data": "training data changed"}
 
 
@@ -42,7 +42,15 @@ def reward_parts(config: Config, rewards: Sequence) -> dict:
     for section in sections:
         _make_portable(section, config)
     settings = {"rewards": sections, "pass_threshold": config.inspection.pass_threshold}
-    return {"reward_code": code, "reward_settings": sha256(settings), "versions": {lib: _version(lib) for lib in LIBRARIES}}
+    return {"reward_code": code, "reward_settings": sha256(settings), "versions": {lib: _version(lib) for lib in _libraries(config)}}
+
+
+def _libraries(config: Config) -> list[str]:
+    """The libraries that decide a score of these rewards; a user's function, or one that wraps another, may use any of ours."""
+    uses = {section.use for section in config.rewards}
+    if any(":" in use or use not in (*LIBRARIES_OF, "exact", "format", "partial_format", "choice", "tool_calls", "overlong") for use in uses):
+        return sorted({lib for libs in LIBRARIES_OF.values() for lib in libs})
+    return sorted({lib for use in uses for lib in LIBRARIES_OF.get(use, ())})
 
 
 def differences(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:

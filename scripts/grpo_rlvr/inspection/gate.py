@@ -8,6 +8,7 @@ from __future__ import annotations
 import datetime
 import json
 import platform
+import shlex
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -110,9 +111,9 @@ def check_gate(config: Config, rewards: Sequence | None = None, rows: Sequence[d
     rewards, rows = _inputs(config, rewards, rows)
     gate = _load(config)
     if gate["open"] is not True:
-        raise CheckFailed(
-            "gate", [Problem("gate", f"the gate is shut: {r}", "" if i else DECIDE) for i, r in enumerate(gate["reasons"] or ["no reason given"])]
-        )
+        reasons = gate["reasons"] or ["no reason given"]
+        fix = _what_to_do(reasons).replace("CONFIG", shlex.quote(str(config.path)))
+        raise CheckFailed("gate", [Problem("gate", f"the gate is shut: {r}", "" if i < len(reasons) - 1 else fix) for i, r in enumerate(reasons)])
     changed = differences(gate["fingerprint"], fingerprint(config, rewards, rows))
     if changed:
         fix = "run: inspect_rewards.py run CONFIG, then gate CONFIG (labels stay good for samples that are the same)"
@@ -187,7 +188,7 @@ def _reasons(
     """Why the gate stays shut; empty opens it."""
     needed, count, reasons = config.inspection.min_read, len(read["by_sample"]), []
     if count < needed:
-        kinds = ", ".join(config.inspection.reviewers)
+        kinds = " or ".join("a person" if kind == "human" else f"an {kind}" for kind in config.inspection.reviewers)
         others = "".join(f"; {n} by {kind} do not count" for kind, n in sorted(read["not_counted"].items()))
         distinct = count_distinct(samples)
         few = "" if distinct >= needed else f"; there are only {distinct} different ones: raise inspection.prompts"
@@ -221,6 +222,15 @@ def _warnings(recorded: bool, strangers: int, findings: Sequence[Mapping]) -> li
     if recorded:
         said.append("the completions were recorded elsewhere: nothing shows that this model wrote them, or with these sampling settings")
     return said
+
+
+def _what_to_do(reasons: Sequence[str]) -> str:
+    text = " ".join(reasons)
+    if any(words in text for words in ("probe ", "disagree")):
+        return "mend the reward (or the label), then run: inspect_rewards.py run CONFIG (it only scores anew), and gate CONFIG"
+    if "signal " in text:
+        return "do what the signal says, then: inspect_rewards.py run CONFIG"
+    return REVIEW + ", then gate CONFIG"
 
 
 def _load(config: Config) -> dict:

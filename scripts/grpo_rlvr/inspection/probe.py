@@ -50,10 +50,19 @@ def value_range(rewards: Sequence, scores: Sequence[dict]) -> dict:
         values = [row["scores"][reward.name] for row in scores if row["scores"][reward.name] is not None]
         if values and (min(values) < -1 or max(values) > 1):
             odd.append(f"{reward.name} gives {min(values):g} to {max(values):g}")
-    if not odd:
-        return finding
-    message = f"{'; '.join(odd)}: scale it to [0, 1] and put its importance into weight, or inspection.pass_threshold does not mean what it says"
-    return {**finding, "severity": "warning", "message": message}
+    # Where some completions pass and some fail, a paid reward that sees no difference at all is likely broken.
+    differ = {row["verdict"] for row in scores} >= {True, False}
+    flat = []
+    for reward in rewards if differ else ():
+        values = {row["scores"][reward.name] for row in scores}
+        if reward.weight and len(values) == 1 and None not in values:
+            flat.append(f"{reward.name} is {values.pop():g} in all {len(scores)} samples")
+    said = []
+    if odd:
+        said.append(f"{'; '.join(odd)}: scale it to [0, 1] (its importance is its weight), or pass_threshold does not mean what it says")
+    if flat:
+        said.append(f"{'; '.join(flat)}: it teaches nothing; does it read the gold as the type it has in the data?")
+    return {**finding, "severity": "warning", "message": "; ".join(said)} if said else finding
 
 
 def totals(samples: Sequence[dict], scores: Sequence[dict]) -> dict:

@@ -7,6 +7,7 @@ import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from grpo_rlvr.completions import completion_text
 from grpo_rlvr.config import Config
 from grpo_rlvr.errors import Problem, UserError
 from grpo_rlvr.inspection.fingerprint import differences, same
@@ -15,7 +16,7 @@ from grpo_rlvr.inspection.model_files import model_part
 from grpo_rlvr.inspection.samples import append_samples, make_header, sample_ids, start_samples
 
 FORMAT = """FILE.jsonl, one JSON object a line:
-  "completion"    what the model wrote: text, or a list of messages (needed)
+  "completion"    what the model wrote: text, or a list of messages (needed); rewards get it as in training, in the prompt's form
   "prompt_index"  number of the training row it answers, from 0; or
   "prompt"        the prompt itself, text or messages; without gold columns in the line,
                   those of the training row with this prompt are taken
@@ -82,9 +83,6 @@ def read_recorded(path: Path, rewards: Sequence, rows: Sequence[dict]) -> list[d
             problems.append(Problem(f"{path.name} line {line.number}", message))
         else:
             samples.append(sample)
-    formats = {isinstance(s["completion"], str) for s in samples}
-    if len(formats) > 1:
-        problems.append(Problem(path.name, "some completions are text and some are messages", "use one format, the one training will see"))
     if problems:
         more = [Problem(path.name, f"and {len(problems) - SHOWN} more lines")] if len(problems) > SHOWN else []
         raise UserError("completions", [*problems[:SHOWN], *more, Problem("", "nothing was taken over", f"the format is {FORMAT}")])
@@ -122,6 +120,15 @@ def _completion_problem(completion: object) -> str:
     return "no completion" if completion is None else "the completion is neither text nor a list of messages"
 
 
+def _as_in_training(completion: str | list[dict], prompt: str | list[dict]) -> str | list[dict]:
+    """The form in which training will hand it to the rewards: text for a text prompt, messages for a prompt of messages."""
+    if isinstance(prompt, list) and isinstance(completion, str):
+        return [{"role": "assistant", "content": completion}]
+    if isinstance(prompt, str) and not isinstance(completion, str):
+        return completion_text(completion)
+    return completion
+
+
 def _sample(row: dict, rows: Sequence[dict], by_prompt: dict[str, int], new_prompts: dict[str, int]) -> dict:
     own = {k: v for k, v in row.items() if k not in OWN_KEYS}
     index = row["prompt_index"] if "prompt_index" in row else by_prompt.get(canonical(row["prompt"]))
@@ -130,10 +137,11 @@ def _sample(row: dict, rows: Sequence[dict], by_prompt: dict[str, int], new_prom
         index = new_prompts.setdefault(canonical([prompt, own]), len(rows) + len(new_prompts))
     else:
         prompt, base = rows[index]["prompt"], {k: v for k, v in rows[index].items() if k != "prompt"}
+    prompt = row.get("prompt", prompt)
     return {
         "prompt_index": index,
-        "prompt": row.get("prompt", prompt),
-        "completion": row["completion"],
+        "prompt": prompt,
+        "completion": _as_in_training(row["completion"], prompt),
         "columns": {**base, **own},
         "finish": row.get("finish", "unknown"),
         "tokens": row.get("tokens"),

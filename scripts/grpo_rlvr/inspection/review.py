@@ -66,7 +66,8 @@ class Session:
                     break
                 place = max(0, place - 1) if step < 0 else self._next(place + 1)
         done = sum(s["sample_id"] in self.labels for s in self.selection)
-        write(f"\n{done} of {len(self.selection)} samples are judged by {visible(self.reviewer)}\n")
+        then = "; next: inspect_rewards.py gate CONFIG" if done == len(self.selection) else ""
+        write(f"\n{done} of {len(self.selection)} samples are judged by {visible(self.reviewer)}{then}\n")
         return {"labelled": done, "selected": len(self.selection), "new": self.new, "reviewer": self.reviewer, "folder": str(self.folder)}
 
     def _next(self, start: int) -> int | None:
@@ -109,6 +110,8 @@ class Session:
             elif key in KEYS:
                 self._judge(self.selection[place], KEYS[key])
                 return 1
+            else:
+                write(f"{HELP}\n")
 
     def _judge(self, sample: dict, label: str) -> None:
         append_label(self.folder, sample["sample_id"], label, self.reviewer, "human", self.note)

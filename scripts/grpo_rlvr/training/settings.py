@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from grpo_rlvr.config import Config
-from grpo_rlvr.errors import MissingError, Problem
+from grpo_rlvr.errors import Problem
 from grpo_rlvr.rewards import BuiltReward
 from grpo_rlvr.training.run_folder import RunFolder
 
@@ -79,15 +79,6 @@ def check_launch(accelerator: bool) -> list[Problem]:
     count = torch.accelerator.device_count()
     fix = f"accelerate launch --num_processes {count} train.py ..., or CUDA_VISIBLE_DEVICES=0 for one GPU"
     return [Problem("launch", f"{count} GPUs are visible and TRL trains one process a GPU", fix)] if count > 1 else []
-
-
-def check_packages() -> None:
-    """Refuse early, and with the command that helps, if a package that training needs is missing."""
-    absent = [name for name in ("torch", "transformers", "trl", "datasets", "accelerate") if importlib.util.find_spec(name) is None]
-    if absent:
-        raise MissingError(
-            "missing", Problem("training", f"not installed: {', '.join(absent)}", "run: pip install 'trl>=1.16,<1.17' torch datasets accelerate")
-        )
 
 
 def bytes_on_disk(parameters: list[tuple[int, int, bool]], lora: bool, model_only: bool, checkpoints: int) -> int:
