@@ -5,6 +5,7 @@ from __future__ import annotations
 from grpo_rlvr.rewards.answers import make_correctness_reward
 from grpo_rlvr.rewards.base import Reward
 from grpo_rlvr.rewards.choices import make_choice_reward
+from grpo_rlvr.rewards.dataset_check import check_dataset
 from grpo_rlvr.rewards.formats import make_format_reward, make_partial_format_reward
 from grpo_rlvr.rewards.judge import make_rubric_judge_reward
 from grpo_rlvr.rewards.judge_calibration import calibrate_judge, load_calibration, save_calibration
@@ -31,6 +32,7 @@ __all__ = [
     "Reward",
     "Scores",
     "build_rewards",
+    "check_dataset",
     "calibrate_judge",
     "choice_reward",
     "correctness_reward",

@@ -1,0 +1,44 @@
+"""Each Python block in SKILL.md, README.md and references/ runs."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from conftest import ROOT
+from grpo_rlvr.config import REWARDS
+
+DOCUMENTS = [ROOT / "SKILL.md", ROOT / "README.md", *sorted((ROOT / "references").glob("*.md"))]
+BLOCKS = [
+    pytest.param(path, match[1], id=f"{path.name}:{path.read_text(encoding='utf-8')[: match.start()].count(chr(10)) + 1}")
+    for path in DOCUMENTS
+    for match in re.finditer(r"^```python\n(.*?)^```", path.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
+]
+
+
+def test_there_are_blocks():
+    assert len(BLOCKS) > 8
+
+
+@pytest.mark.parametrize(("path", "code"), BLOCKS)
+def test_block_runs(path, code):
+    names = {"__name__": "document"}
+    exec(compile(code, str(path), "exec"), names)
+    if path.name == "SKILL.md":
+        assert names["short_answer"]([[{"role": "assistant", "content": " 4 "}], "5"], answer=[4, "4"]) == [1.0, 0.0]
+
+
+def test_each_reward_of_the_config_is_explained():
+    text = (ROOT / "references" / "reward-functions.md").read_text(encoding="utf-8")
+    headings = re.findall(r"^### (.+)$", text, re.MULTILINE)
+    explained = {name.strip() for heading in headings for name in heading.split(",")}
+    assert {name for name in REWARDS if name != "code"} <= explained
+
+
+def test_the_template_for_own_rewards_does_what_it_says():
+    names: dict = {}
+    exec(compile((ROOT / "templates" / "rewards.py").read_text(encoding="utf-8"), "rewards.py", "exec"), names)
+    reward = names["within_tolerance"]
+    chat = [[{"role": "assistant", "content": "<answer>3.14</answer>"}], [{"role": "assistant", "content": None}]]
+    assert reward(chat, answer=["3.1415", "1"], tolerance=0.01) == [1.0, 0.0]
+    assert reward(["<answer>3.14</answer> or <answer>9</answer>"], answer=[3.14]) == [0.0]
