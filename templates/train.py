@@ -35,12 +35,15 @@ if not FOUND and importlib.util.find_spec("grpo_rlvr") is None:
     sys.exit(3)
 
 from grpo_rlvr import cli  # noqa: E402
-from grpo_rlvr.config import load_config  # noqa: E402
-from grpo_rlvr.data import check_rows, load_rows, to_dataset  # noqa: E402
-from grpo_rlvr.rewards import build_rewards  # noqa: E402
+from grpo_rlvr.packages import LIGHT, TRAINING, need  # noqa: E402
 
 
 def train(args) -> tuple[int, dict]:
+    need(LIGHT | TRAINING, "training")
+    from grpo_rlvr.config import load_config
+    from grpo_rlvr.data import check_rows, load_rows, to_dataset
+    from grpo_rlvr.rewards import build_rewards
+
     # 1. What is asked for. Every mistake in the config and the data is reported before anything heavy is loaded.
     config = load_config(args.config)
     rows = load_rows(config, "train")

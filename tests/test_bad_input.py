@@ -159,3 +159,39 @@ def test_labels_of_a_kind_that_the_config_does_not_name_open_nothing(read):
 def test_review_needs_a_person_at_a_terminal(read):
     done = script("inspect_rewards.py", "review", read / "config.yaml", stdin=subprocess.DEVNULL)
     assert done.returncode == 2 and "a person must read" in done.stderr
+
+
+def test_rows_taken_out_shut_a_gate_on_recorded_completions(read):
+    write_rows(read / "train.jsonl", [{**row, "answer": "7"} for row in sums(32, first=8)])
+    done = script("inspect_rewards.py", "gate", read / "config.yaml")
+    assert done.returncode == 1
+    assert "training rows that they answer changed" in done.stderr
+
+
+MISSING = {"wandb": "report_to: wandb", "bitsandbytes": "optim: paged_adamw_8bit", "galore-torch": "optim: galore_adamw"}
+
+
+@pytest.mark.parametrize("package", MISSING)
+def test_a_package_that_a_setting_needs_is_named_before_anything_is_written(project, untaught_model, package):
+    shutil.copytree(untaught_model, project / "model")
+    change(project, "max_steps: 4", f"max_steps: 4\n  {MISSING[package]}")
+    done = script("train.py", project / "config.yaml", *REASON, "--json")
+    assert done.returncode == 3, done.stderr
+    error = json.loads(done.stdout)["error"]
+    assert package in error["message"] and f"pip install {package}" in error["fix"]
+    assert not (project / "run/train/run.json").exists()
+
+
+@pytest.mark.parametrize("command", [["train.py", "--check", *REASON], ["inspect_rewards.py", "run"]], ids=["train", "inspect"])
+@pytest.mark.parametrize("module", ["yaml", "rich"])
+def test_a_python_without_the_packages_is_told_what_to_install(project, command, module):
+    hide = f"lambda n, p=None: None if n == {module!r} else f(n, p)"
+    block = f"import sys; sys.modules[{module!r}] = None; import importlib.util as u; f = u.find_spec; u.find_spec = {hide}"
+    name, *flags = command
+    arguments = [flags[0], str(project / "config.yaml")] if name == "inspect_rewards.py" else [str(project / "config.yaml"), *flags]
+    path = str(ROOT / "scripts" / name)
+    run = f"sys.argv = {[path, *arguments, '--json']!r}; sys.path.insert(0, {str(ROOT / 'scripts')!r}); runpy.run_path({path!r}, run_name='__main__')"
+    code = f"{block}; import runpy; {run}"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=100)
+    assert done.returncode == 3, done.stderr
+    assert json.loads(done.stdout)["error"]["kind"] == "missing"

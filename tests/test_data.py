@@ -29,6 +29,7 @@ def test_rows_keep_file_order_and_get_ids(project):
 
 def test_columns_are_renamed_and_system_prompt_is_put_first(project):
     edit = ("data: {", "data: {columns: {prompt: question, answer: solution}, system_prompt: Be brief., ")
+    write_rows(project / "eval.jsonl", [{"question": "2+2?", "solution": "4"}])
     rows = rows_of(project, [{"question": "1+1?", "solution": "2", "level": 3}], config_edit=edit)
     assert rows == [
         {"row_id": "train:0", "prompt": [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "1+1?"}], "answer": "2", "level": 3}
@@ -114,3 +115,20 @@ def test_unreadable_gold_is_refused_with_row_numbers():
 def test_a_reward_without_its_column_is_refused():
     with pytest.raises(UserError, match="needs the column 'answer'; the data has: gold"):
         check_rows([Needs()], [{"prompt": "a", "gold": "1"}])
+
+
+def test_training_and_held_out_golds_have_one_type(project):
+    write_rows(project / "train.jsonl", [{"prompt": "a", "answer": 16}, {"prompt": "b", "answer": 22.5}])
+    write_rows(project / "eval.jsonl", [{"prompt": "c", "answer": 7}, {"prompt": "d", "answer": 8}])
+    config = load_config(project / "config.yaml")
+    assert [r["answer"] for split in ("train", "eval") for r in load_rows(config, split)] == ["16", "22.5", "7", "8"]
+    assert [r["answer"] for r in load_rows(config, "eval", limit=1)] == ["7"]
+    write_rows(project / "train.jsonl", [{"prompt": "a", "answer": 16}])
+    assert [r["answer"] for split in ("train", "eval") for r in load_rows(config, split)] == [16, 7, 8]
+
+
+@pytest.mark.parametrize("values", [[3, 2.5], [1, "a"], [2**70, 1], [[1, 2], [2.5]], [{"a": 1}, {"b": None}], [True, 1], [None, 4], [["a"], [1]]])
+def test_arrow_gives_back_what_inspection_sees(project, values):
+    rows = rows_of(project, [{"prompt": "p", "answer": v} for v in values])
+    assert list(to_dataset(rows)) == rows
+    assert [type(r["answer"]) for r in to_dataset(rows)] == [type(r["answer"]) for r in rows]

@@ -43,7 +43,7 @@ def test_the_skill_is_short():
 
 @pytest.mark.parametrize("document", DOCUMENTS)
 def test_each_file_named_is_there(document):
-    named = re.findall(r"(?:SKILL/|`|\()((?:scripts|templates|references)/[\w./]+\w)", read(document))
+    named = re.findall(r"(?:SKILL/|`|\()((?:scripts|templates|references)/[\w./-]+\w)", read(document))
     assert named
     assert [name for name in named if not (ROOT / name).exists()] == []
 

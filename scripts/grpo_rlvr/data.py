@@ -53,11 +53,12 @@ def load_rows(config: Config, split: str, limit: int | None = None) -> list[dict
     rows = _read(config, source, place)
     if not rows:
         raise UserError("data", Problem(place, f"{source} holds no rows", "each row needs at least a prompt and the columns that the rewards read"))
-    rows = _rename(rows[:limit], dict(config.data.columns), place)
+    every = _rename(rows, dict(config.data.columns), place)
+    rows = [dict(row) for row in every[:limit]]
     _check_prompts(rows, place)
     if config.data.system_prompt is not None:
         rows = [{**row, "prompt": _with_system(row["prompt"], config.data.system_prompt)} for row in rows]
-    _plain_columns(rows)
+    _plain_columns(rows, [*every, *_other_split(config, split)])
     return [{ROW_ID: f"{split}:{i}", **row} for i, row in enumerate(rows)]
 
 
@@ -288,16 +289,25 @@ def _with_system(prompt: str | list[dict], text: str) -> list[dict]:
     return messages if messages[0]["role"] == "system" else [{"role": "system", "content": text}, *messages]
 
 
-def _plain_columns(rows: list[dict]) -> None:
+def _other_split(config: Config, split: str) -> list[dict]:
+    """The rows of the other split: a column is text in both or in neither, or a reward would see two types of the same gold."""
+    other = "eval" if split == "train" else "train"
+    source = config.data.eval if other == "eval" else config.data.train
+    if source is None:
+        return []
+    return _rename(_read(config, source, f"data.{other}"), dict(config.data.columns), f"data.{other}")
+
+
+def _plain_columns(rows: list[dict], all_rows: list[dict]) -> None:
     """Bring each gold column to one type that Arrow gives back unchanged.
 
     Nested values become JSON text; so does everything but text in a column of several types (of 3 and 2.5 Arrow would make 3.0
     and 2.5), and what Arrow has no type for (dates of a Parquet file, integers above 64 bits).
     """
     for name in sorted(set().union(*(row.keys() for row in rows)) - {"prompt"}):
-        values = [row.get(name) for row in rows]
-        plain = _one_plain_type(values)
-        for row, value in zip(rows, values, strict=True):
+        plain = _one_plain_type([row.get(name) for row in all_rows])
+        for row in rows:
+            value = row.get(name)
             encode = value is not None and not isinstance(value, str) and not plain
             row[name] = json.dumps(value, ensure_ascii=False, default=str) if encode else value
 

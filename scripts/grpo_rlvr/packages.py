@@ -6,7 +6,7 @@ import importlib.util
 
 from grpo_rlvr.errors import MissingError, Problem
 
-LIGHT = {"rich": "rich", "jsonschema": "jsonschema", "math_verify": "math-verify"}
+LIGHT = {"yaml": "pyyaml", "rich": "rich", "jsonschema": "jsonschema", "math_verify": "math-verify"}
 TRAINING = {"torch": "torch", "transformers": "transformers", "trl": "trl", "datasets": "datasets", "accelerate": "accelerate"}
 
 

@@ -15,7 +15,6 @@ from grpo_rlvr.data import to_dataset
 from grpo_rlvr.device import device_type
 from grpo_rlvr.errors import EXIT_YES, MissingError, Problem, UserError
 from grpo_rlvr.inspection.model_files import model_folder
-from grpo_rlvr.packages import LIGHT, TRAINING, need
 from grpo_rlvr.rewards import BuiltReward
 from grpo_rlvr.rewards.dataset_check import check_dataset
 from grpo_rlvr.training.lint import Finding, lint
@@ -33,9 +32,7 @@ def check(config: Config, rows: Sequence[dict], held_out: Sequence[dict]) -> lis
 
     Raises:
         UserError: a setting that cannot work (all of them at once), or a model folder that is not there or holds no weights.
-        MissingError: training packages are not installed.
     """
-    need(LIGHT | TRAINING, "training")
     folder = model_folder(config)
     if folder is not None and not any(any(folder.glob(pattern)) for pattern in ("*.safetensors", "*.bin")):
         raise UserError(

@@ -23,7 +23,6 @@ def loading_errors(config: Config) -> Iterator[None]:
     """Around the building of config, model and trainer: what TRL and transformers refuse becomes one message.
 
     Raises:
-        MissingError: a package that a setting needs is not installed.
         UserError: a model that cannot be loaded, or a setting that is refused.
     """
     try:
@@ -31,8 +30,6 @@ def loading_errors(config: Config) -> Iterator[None]:
             yield
     except GrpoRlvrError:
         raise
-    except (ImportError, importlib.metadata.PackageNotFoundError) as exc:
-        raise MissingError("missing", Problem("grpo", f"a setting needs a package: {_first_line(exc)}", "install it, or change the setting")) from exc
     except OSError as exc:
         # transformers raises bare OSErrors, without errno, for names and folders that it cannot load.
         if exc.errno is not None:
@@ -51,13 +48,19 @@ def loading_errors(config: Config) -> Iterator[None]:
 
 @contextlib.contextmanager
 def explained_failures() -> Iterator[None]:
-    """Around everything that trains or saves: a full disk and full GPU memory, which come as errors of torch's and safetensors' own."""
+    """Around everything that trains or saves: a full disk, full GPU memory, a missing package, which come as errors of many kinds.
+
+    Raises:
+        MissingError: one of these, said so that people can act on it.
+    """
     try:
         yield
     except Exception as exc:
         text = _first_line(exc)
         if "PytorchStreamWriter" in text or "enforce fail at inline_container" in text or type(exc).__name__ == "SafetensorError":
             raise MissingError("disk", Problem("run.folder", f"a checkpoint could not be written: {text}", "free space, then --resume")) from exc
+        if isinstance(exc, ImportError) or "requires" in text and "to be installed" in text:
+            raise MissingError("missing", Problem("grpo", f"a setting needs a package: {text}", "install it, or change the setting")) from exc
         if isinstance(exc, RuntimeError) and "out of memory" in text.lower():
             fix = "lower per_device_train_batch_size (and raise gradient_accumulation_steps as much), or max_completion_length"
             raise MissingError("memory", Problem("grpo", text, fix)) from exc

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from grpo_rlvr.config import Config
@@ -55,6 +55,10 @@ def peft_config(config: Config):
 def check_machine(config: Config, accelerator: bool) -> list[Problem]:
     """What this machine lacks for training as the config asks; empty if nothing."""
     problems = []
+    for setting, package in _packages_of(config.grpo):
+        if importlib.util.find_spec(package) is None:
+            name = package.replace("_", "-")
+            problems.append(Problem(f"grpo.{setting}", f"the package {name} is not installed", f"run: pip install {name}, or change the setting"))
     if config.model.lora and importlib.util.find_spec("peft") is None:
         problems.append(Problem("model.lora", "the package peft is not installed", "run: pip install peft"))
     if config.hardware.gpu and not accelerator:
@@ -68,6 +72,35 @@ def check_machine(config: Config, accelerator: bool) -> list[Problem]:
     if config.grpo.get("use_vllm") and importlib.util.find_spec("vllm") is None:
         problems.append(Problem("grpo.use_vllm", "vLLM is not installed", "run: pip install 'vllm>=0.22,<=0.31.0', or set grpo.use_vllm: false"))
     return problems
+
+
+# Settings whose package is looked for only when training begins, or after the model is loaded.
+REPORTERS = {"wandb": "wandb", "tensorboard": "tensorboard", "mlflow": "mlflow", "trackio": "trackio", "comet_ml": "comet_ml", "swanlab": "swanlab"}
+OPTIMIZERS = {
+    "8bit": "bitsandbytes",
+    "bnb": "bitsandbytes",
+    "paged": "bitsandbytes",
+    "galore": "galore_torch",
+    "apollo": "apollo_torch",
+    "lomo": "lomo_optim",
+}
+
+
+def _packages_of(grpo: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """(setting, import name) of what the settings need beyond TRL itself."""
+    wanted = grpo.get("report_to") or []
+    for name in [wanted] if isinstance(wanted, str) else wanted:
+        if name in REPORTERS:
+            yield f"report_to: {name}", REPORTERS[name]
+    optimizer = str(grpo.get("optim") or "")
+    for part, package in OPTIMIZERS.items():
+        if part in optimizer:
+            yield f"optim: {optimizer}", package
+            break
+    if grpo.get("use_liger_kernel"):
+        yield "use_liger_kernel", "liger_kernel"
+    if grpo.get("deepspeed"):
+        yield "deepspeed", "deepspeed"
 
 
 def check_launch(accelerator: bool) -> list[Problem]:
