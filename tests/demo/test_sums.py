@@ -51,3 +51,17 @@ def test_bad_requests_are_refused_at_once(flags, words):
     done = subprocess.run([sys.executable, str(ROOT / "scripts/quickstart.py"), "--json", *flags], capture_output=True, text=True)
     assert done.returncode == 2
     assert words in json.loads(done.stdout)["error"]["message"]
+
+
+@pytest.mark.parametrize(("seconds", "shown"), [(0.1, [10, 20]), (15, list(range(1, 21)))], ids=["quick steps", "slow steps"])
+def test_training_is_never_silent_for_long(seconds, shown, monkeypatch, capsys):
+    from grpo_rlvr.demo import loop
+
+    now = [100.0]
+    monkeypatch.setattr(loop.time, "monotonic", lambda: now[0])
+    out = loop._ProgressLines()
+    line = {"reward": 0.5, "completions/mean_length": 9.0, "frac_reward_zero_std": 0.25, "eta_s": None}
+    for step in range(1, 21):
+        now[0] += seconds
+        print(json.dumps({"step": step, **line}), file=out)
+    assert [int(text.split()[1]) for text in capsys.readouterr().err.splitlines()] == shown

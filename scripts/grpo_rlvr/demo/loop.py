@@ -23,6 +23,7 @@ from grpo_rlvr.packages import LIGHT, TRAINING, need
 
 TEMPLATE = Path(__file__).resolve().parents[3] / "templates" / "train.py"
 STEPS = 5
+SLOW_S = 10  # nobody should look at a still screen for longer
 
 
 def run_loop(model: str, scenario: str, seed: int, steps: int | None, folder: Path | None) -> tuple[int, dict]:
@@ -221,13 +222,17 @@ def _text(completion: str | list[dict]) -> str:
 
 
 class _ProgressLines(io.TextIOBase):
-    """Stands in for stdout while the recipe trains: shows every tenth progress line, shortened."""
+    """Stands in for stdout while the recipe trains: shows, shortened, every tenth progress line and those of slow steps."""
+
+    def __init__(self) -> None:
+        self.shown = time.monotonic()
 
     def write(self, text: str) -> int:
         for line in text.splitlines():
             with contextlib.suppress(ValueError, KeyError, TypeError):
                 data = json.loads(line)
-                if data["step"] % 10 == 0:
+                if data["step"] % 10 == 0 or time.monotonic() - self.shown > SLOW_S:
+                    self.shown = time.monotonic()
                     say(
                         f"  step {data['step']:3}  reward {data['reward']:.3f}  mean length {data['completions/mean_length']:.1f}  "
                         f"dead groups {data['frac_reward_zero_std']:.0%}  eta {data['eta_s'] or 0:.0f} s"
