@@ -59,3 +59,17 @@ def untaught_model(tmp_path_factory: pytest.TempPathFactory) -> Path:
     build_model(tokenizer, 0).save_pretrained(folder)
     tokenizer.save_pretrained(folder)
     return folder
+
+
+@pytest.fixture(scope="session")
+def sandbox_here():
+    """The sandbox of this machine. Without one the test is skipped, unless GRPO_RLVR_TEST_SANDBOX=required."""
+    from grpo_rlvr.errors import MissingError
+    from grpo_rlvr.sandbox import Limits, find_backend
+
+    try:
+        return find_backend("bubblewrap", Limits())
+    except MissingError as exc:
+        if os.environ.get("GRPO_RLVR_TEST_SANDBOX") == "required":
+            raise
+        pytest.skip(f"no sandbox here: {exc}")

@@ -8,10 +8,13 @@ from __future__ import annotations
 
 import ast
 import json
+import shutil
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
+import yaml
 from conftest import ROOT
 from grpo_rlvr.config import load_config
 from grpo_rlvr.data import load_rows
@@ -70,3 +73,44 @@ def test_solutions_pass_and_stubs_do_not(name):
     report = json.loads(done.stdout)
     assert report["solutions"] == FILES[name] and report["stubs"] > 8 * FILES[name]
     assert report["failing_solutions"] == [] and report["passing_stubs"] == []
+
+
+# ---- the example as a project
+@pytest.fixture
+def example(tmp_path: Path, untaught_model: Path, sandbox_here) -> Path:
+    """A copy of the example with a model that is there, and settings for two steps on a CPU."""
+    folder = tmp_path / "code"
+    shutil.copytree(FOLDER, folder)
+    config = yaml.safe_load((folder / "config.yaml").read_text(encoding="utf-8"))
+    config["model"]["name_or_path"] = str(untaught_model)
+    config["grpo"] |= {
+        "use_cpu": True, "bf16": False, "max_steps": 2, "max_completion_length": 8, "per_device_train_batch_size": 4, "num_generations": 4,
+        "gradient_accumulation_steps": 1, "save_strategy": "no",
+    }  # fmt: skip
+    (folder / "config.yaml").write_text(yaml.safe_dump(config), encoding="utf-8")
+    return folder
+
+
+def train(folder: Path, *flags: str) -> tuple[int, dict, str]:
+    command = [sys.executable, str(ROOT / "scripts" / "train.py"), str(folder / "config.yaml"), "--json", *flags]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=600)
+    return done.returncode, json.loads(done.stdout), done.stderr
+
+
+@pytest.mark.model
+def test_the_check_accepts_the_example_but_for_the_gate_and_two_steps_run(example: Path):
+    code, answer, said = train(example, "--check")
+    assert code == 1 and answer["error"]["kind"] == "gate", said
+    code, answer, said = train(example, "--without-gate", "a test of two steps")
+    assert code == 0, said
+    lines = [json.loads(line) for line in (example / "runs/code/train/logs/progress.jsonl").read_text(encoding="utf-8").splitlines()]
+    assert [line["step"] for line in lines if "reward" in line] == [1, 2]
+
+
+@pytest.mark.model
+def test_the_check_refuses_a_task_whose_solution_fails_its_tests(example: Path):
+    rows = [json.loads(line) for line in (example / "tasks.jsonl").read_text(encoding="utf-8").splitlines()]
+    rows[3]["solution"] = rows[4]["solution"]
+    (example / "tasks.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    code, answer, _ = train(example, "--check")
+    assert code == 2 and "row 3" in answer["error"]["message"] and "can never be earned" in answer["error"]["message"]

@@ -104,6 +104,9 @@ def _try(rewards: Sequence, rows: Sequence[dict]) -> None:
     """Call each reward once as TRL would, on empty completions, before anything slow: a function that cannot run says so now."""
     from grpo_rlvr.rewards import score_all
 
+    for reward in rewards:
+        if callable(getattr(reward.function, "prepare", None)):
+            reward.function.prepare()
     completions = ["" if isinstance(row["prompt"], str) else [{"role": "assistant", "content": ""}] for row in rows]
     columns = {name: [row.get(name) for row in rows] for name in set().union(*(row.keys() for row in rows)) - {"prompt"}}
     score_all(list(rewards), completions, prompts=[row["prompt"] for row in rows], completion_ids=[[0]] * len(rows), **columns)

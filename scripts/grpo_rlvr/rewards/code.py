@@ -38,15 +38,18 @@ class CodeReward(Reward):
         self.settings = settings
         self.faults: Counter[str] = Counter()
 
+    def prepare(self) -> None:
+        open_pool(limits=self.limits, **self.settings)
+
     def read_gold(self, tests: Any) -> CallTests | ProgramTests | SourceTests:
         return read_tests(tests)
 
-    def row_forms(self, row: dict, gold: Any) -> list[str]:
+    def honest_forms_of_row(self, row: dict, gold: Any) -> list[str]:
         """The row's reference solution, if it has one, as a completion would hand it in."""
         solution = row.get(SOLUTION)
         return [f"```python\n{solution.rstrip()}\n```"] if isinstance(solution, str) and solution.strip() else []
 
-    def row_decoys(self, gold: Any) -> list[tuple[str, str]]:
+    def decoys(self, gold: Any) -> list[tuple[str, str]]:
         """Code that solves nothing, where only a run can show that the tests refuse it."""
         if not isinstance(gold, SourceTests):
             return []

@@ -175,4 +175,5 @@ def make_builtin(use: str, args: Mapping[str, Any], context: Context | None = No
 def builtin_source_files() -> tuple[Path, ...]:
     """The files whose code decides what a built-in scores."""
     folder = Path(__file__).resolve().parent
-    return tuple(sorted([*folder.glob("*.py"), folder.parent / "completions.py"]))
+    package = folder.parent
+    return tuple(sorted([*folder.rglob("*.py"), *(package / "sandbox").rglob("*.py"), package / "completions.py", package / "code_blocks.py"]))

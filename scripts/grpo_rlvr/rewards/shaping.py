@@ -69,6 +69,10 @@ class LengthPenalty(Reward):
         lowered = score * (1 - self.max_penalty * min(1.0, (length - self.target_tokens) / self.span_tokens))
         return lowered if lowered > 0 else score  # the least of all floats has nothing below it but zero
 
+    def prepare(self) -> None:
+        if callable(getattr(self.reward, "prepare", None)):
+            self.reward.prepare()
+
     def gold_problem(self, row: dict) -> str | None:
         """What the wrapped reward says of this row's gold."""
         own = getattr(self.reward, "gold_problem", None)

@@ -18,7 +18,7 @@ from grpo_rlvr.errors import MissingError, Problem, UserError
 from grpo_rlvr.sandbox.interpreter import NOBODY, Interpreter, find_interpreter
 from grpo_rlvr.sandbox.limits import Limits
 
-START = Path(__file__).with_name("inside") / "start.py"
+START = (Path(__file__).with_name("inside") / "start.py").read_text(encoding="utf-8")
 ENVIRONMENT = {"PATH": "/usr/bin:/bin", "HOME": "/tmp", "LANG": "C.UTF-8", "PYTHONHASHSEED": "0", "MALLOC_ARENA_MAX": "1", "TMPDIR": "/tmp"}
 IMAGE = "python:3.12-slim"
 ENGINES = ("docker", "podman")
@@ -80,7 +80,7 @@ class Bubblewrap(Backend):
                 stack.callback(os.close, folder)
                 descriptors.append(folder)
                 environment["LD_LIBRARY_PATH"] = f"/proc/self/fd/{folder}"
-            command = [f"/proc/self/fd/{binary}", *self._arguments(limits), "--", self.python.path, *self.python.flags, "-c", START.read_text()]
+            command = [f"/proc/self/fd/{binary}", *self._arguments(limits), "--", self.python.path, *self.python.flags, "-c", START]
             yield Launch(command, environment, self.user, tuple(descriptors))
 
     def _arguments(self, limits: Limits) -> list[str]:
@@ -139,7 +139,7 @@ class Engine(Backend):
         command += ["--tmpfs", f"/tmp:rw,nosuid,nodev,size={limits.tmp_mib}m,mode=1777", "--shm-size", "16m", "--workdir", "/tmp"]
         for name, value in ENVIRONMENT.items():
             command += ["--env", f"{name}={value}"] if name != "PATH" else []
-        command += [self.image, "python3", "-s", "-B", "-c", START.read_text()]
+        command += [self.image, "python3", "-s", "-B", "-c", START]
         # The client passes its environment to nobody, but needs it to find its daemon.
         yield Launch(command, dict(os.environ), end=[self.name, "rm", "--force", container])
 
@@ -156,7 +156,7 @@ class Prefix(Backend):
     @contextlib.contextmanager
     def launch(self, limits: Limits) -> Iterator[Launch]:
         environment = {**ENVIRONMENT, "PATH": os.environ.get("PATH", ENVIRONMENT["PATH"])}
-        yield Launch([*self.words, self.python, "-s", "-S", "-B", "-c", START.read_text()], environment)
+        yield Launch([*self.words, self.python, "-s", "-S", "-B", "-c", START], environment)
 
 
 def candidates(sandbox: str | Sequence[str], python: str | None, image: str) -> Iterator[tuple[str, Backend | MissingError]]:

@@ -40,7 +40,7 @@ class Limits:
     @property
     def total_s(self) -> float:
         """Wall time of all tests of one completion."""
-        return 10 * self.timeout_s + 5
+        return 10 * self.timeout_s + 1
 
     def settings(self, isolate: bool) -> dict:
         """What the server inside is told."""

@@ -10,6 +10,7 @@ import signal
 import subprocess
 import time
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -58,7 +59,7 @@ class Sandbox:
             try:
                 self._splitter = frames.Splitter(2 * frames.MOST_BYTES)
                 self._waiting: list[bytes] = []
-                self.tell({"modules": _modules(), "settings": limits.settings(backend.server)})
+                self.tell({"modules": sources(), "settings": limits.settings(backend.server)})
                 ready = self._next(time.monotonic() + READY_S)
                 if type(ready) is not dict or "ready" not in ready:
                     raise SandboxFault(f"{backend.name} did not start")
@@ -182,7 +183,9 @@ def _untrusted(body: bytes) -> Any:
         return None
 
 
-def _modules() -> list[list[str]]:
+@cache
+def sources() -> list[list[str]]:
+    """[name, source] of the modules that run inside, in the order of their imports."""
     blocks = INSIDE.parents[1] / "code_blocks.py"
     inside = [[f"sandbox_inside.{name}", (INSIDE / f"{name}.py").read_text(encoding="utf-8")] for name in MODULES]
     return [["code_blocks", blocks.read_text(encoding="utf-8")], *inside]

@@ -4,6 +4,7 @@ Nothing in this process decides anything. It never holds an expected value, and 
 what a call returned; the comparison happens outside.
 """
 
+import builtins
 import gc
 import io
 import linecache
@@ -104,9 +105,9 @@ def entry(module, name):
 
 
 def failure(exc):
-    """An exception as plain data: the names of its classes down to the built-in one, and its text."""
+    """An exception as plain data: the names of its line of classes (see `ancestors`), and its text."""
     try:
-        names = [kind.__name__[:100] for kind in type(exc).__mro__[:20]]
+        names = ancestors(type(exc))
         text = str(exc)[:500]
     except BaseException:
         names, text = ["Exception"], ""
@@ -134,6 +135,12 @@ def run_program(job):
     except BaseException:
         code = code or 1
     os._exit(code)
+
+
+def ancestors(kind):
+    """Names of a class and those it inherits from; a dot before those that are not built in, whatever they are called."""
+    line = [(each, each.__name__[:100]) for each in kind.__mro__[:20]]
+    return [name if vars(builtins).get(name) is each else "." + name for each, name in line]
 
 
 def _exit_code(exc):

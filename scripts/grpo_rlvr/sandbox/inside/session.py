@@ -71,7 +71,7 @@ class Session:
     def _kind(self, value):
         if isinstance(value, type):
             if issubclass(value, BaseException):
-                return "exception " + " ".join(kind.__name__[:100] for kind in value.__mro__[:20])
+                return "exception " + " ".join(candidate.ancestors(value))
             return "class"
         return "function" if isinstance(value, (types.FunctionType, types.BuiltinFunctionType, types.MethodType)) else "object"
 

@@ -10,9 +10,10 @@ import sys
 import types
 
 PRELOAD = (
-    "abc array ast bisect calendar cmath collections copy dataclasses datetime decimal enum fractions functools heapq itertools json math "
-    "operator random re statistics string struct textwrap threading time typing"
-).split()
+    "abc", "array", "ast", "bisect", "calendar", "cmath", "collections", "copy", "dataclasses", "datetime", "decimal", "enum", "fractions",
+    "functools", "heapq", "itertools", "json", "math", "operator", "random", "re", "statistics", "string", "struct", "textwrap", "threading",
+    "time", "typing",
+)  # fmt: skip
 
 
 def main():

@@ -51,11 +51,11 @@ class Link:
             return CandidateError
         kind = _builtin_error(names[known])
         for name in reversed(names[:known]):
-            kind = self.errors.setdefault(name, None) or self._define(name, kind)
+            kind = self.errors.get(name) or self._define(name, kind)
         return kind
 
     def _define(self, name, base):
-        self.errors[name] = type(name, (base,), {"__module__": "candidate"})
+        self.errors[name] = type(name.lstrip("."), (base,), {"__module__": "candidate"})
         return self.errors[name]
 
     def _outward(self, value):
@@ -156,7 +156,10 @@ def _reflected(name):
 _ARITHMETIC = ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "matmul", "and", "or", "xor", "lshift", "rshift")
 for _name in _ARITHMETIC:
     setattr(Handle, f"__r{_name}__", _reflected(_name))
-_ASKED = "len iter next str int float abs round getitem setitem delitem reversed format enter neg pos invert".split()
+_ASKED = (
+    "len", "iter", "next", "str", "int", "float", "abs", "round", "getitem", "setitem", "delitem", "reversed", "format", "enter",
+    "neg", "pos", "invert",
+)  # fmt: skip
 for _name in (*_ARITHMETIC, *_ASKED):
     setattr(Handle, f"__{_name}__", _remote(_name))
 

@@ -9,7 +9,7 @@ import sys
 from decimal import Decimal
 from fractions import Fraction
 
-MOST_NODES, MOST_DEPTH, MOST_HEX = 500_000, 100, 200_000
+MOST_NODES, MOST_DEPTH, MOST_HEX = 200_000, 100, 200_000
 _SMALL = 2**53
 
 
@@ -105,7 +105,7 @@ def decode(tagged, handle=None):
     ((tag, body),) = tagged.items()
     try:
         return _DECODERS[tag](body, handle)
-    except (KeyError, TypeError, AttributeError, RecursionError, OverflowError, ArithmeticError):
+    except Exception:  # whatever a candidate makes up
         raise ValueError("no tagged value") from None
 
 

@@ -4,10 +4,9 @@ import os
 import sys
 
 numbers = [int(x) for x in sys.stdin.read().split()]
-found = False
-for folder in ("/tmp", "/dev/shm", "/var/tmp", ".", "/job"):
-    path = os.path.join(folder, "note-of-a-test")
-    found = found or os.path.exists(path)
+paths = [os.path.join(folder, "note-of-a-test") for folder in ("/tmp", "/dev/shm", "/var/tmp", ".", "/job")]
+found = any(os.path.exists(path) for path in paths)
+for path in paths:
     try:
         open(path, "w").close()
     except OSError:
