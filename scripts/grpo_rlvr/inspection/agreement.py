@@ -44,6 +44,11 @@ def word(verdict: bool | None) -> str:
     return "none" if verdict is None else "pass" if verdict else "fail"
 
 
+def disagrees(label: str, verdict: bool | None) -> bool:
+    """Whether a reader's label and a verdict contradict each other; unsure and unscored contradict nothing."""
+    return verdict is not None and label in ("pass", "fail") and (label == "pass") != verdict
+
+
 def correlation(xs: Sequence[float], ys: Sequence[float]) -> float | None:
     """Pearson's r; None for fewer than two pairs or a constant side."""
     n = len(xs)
