@@ -91,14 +91,14 @@ function unscramble(text, key) {
 
 // ---------------------------------------------------------------- hostile text, made visible
 
-const UNSEEN = /[^\P{C}\n\t]|[\p{Zl}\p{Zp}\p{DI}\u2800]|[^\P{Zs} ]/u;
+const UNSEEN = /[^\P{C}\n\t]|[\p{Zl}\p{Zp}\p{DI}\u2800\ufffd]|[^\P{Zs} ]/u;
 const UNSEEN_RUNS = new RegExp("(" + UNSEEN.source + ")\\1*", "gu");
 const NAMES = {
   0: "NUL", 7: "BEL", 8: "BACKSPACE", 13: "CR", 27: "ESC", 0xa0: "NO-BREAK SPACE", 0xad: "SOFT HYPHEN", 0x200b: "ZERO WIDTH SPACE", 0x200c: "ZERO WIDTH NON-JOINER",
   0x200d: "ZERO WIDTH JOINER", 0x200e: "LEFT-TO-RIGHT MARK", 0x200f: "RIGHT-TO-LEFT MARK", 0x2028: "LINE SEPARATOR", 0x2029: "PARAGRAPH SEPARATOR",
   0x202a: "LEFT-TO-RIGHT EMBEDDING", 0x202b: "RIGHT-TO-LEFT EMBEDDING", 0x202c: "POP DIRECTIONAL FORMATTING", 0x202d: "LEFT-TO-RIGHT OVERRIDE",
   0x202e: "RIGHT-TO-LEFT OVERRIDE", 0x2060: "WORD JOINER", 0x2066: "LEFT-TO-RIGHT ISOLATE", 0x2067: "RIGHT-TO-LEFT ISOLATE", 0x2069: "POP DIRECTIONAL ISOLATE",
-  0xfe0f: "VARIATION SELECTOR-16", 0xfeff: "BYTE ORDER MARK",
+  0xfe0f: "VARIATION SELECTOR-16", 0xfeff: "BYTE ORDER MARK", 0xfffd: "not valid text: REPLACEMENT CHARACTER",
 };
 // Letters of other scripts that look like Latin ones count inside a word that also has ASCII letters or digits; the others always.
 const WORDS = /[\p{L}\p{N}]+/gu;
@@ -201,15 +201,28 @@ function addFolded(box, text, whitespace) {
   fold.addEventListener("click", fold.unfold);
 }
 
+/** A system message is the same in every sample: one line until it is opened. */
+function addSystem(shown, role, message, whitespace) {
+  const details = element("details"), text = message.parts.map((part) => part[1]).join(""), body = element("div", "text");
+  const preview = element("span", "preview");
+  addText(preview, text.slice(0, 120).replace(/\s+/g, " "), false);
+  role.append(preview);
+  details.open = view.systemOpen;
+  details.addEventListener("toggle", () => { view.systemOpen = details.open; });
+  addFolded(body, text, whitespace);
+  details.append(role, body);
+  shown.append(details);
+  return shown;
+}
+
 function showMessages(box, messages, whitespace) {
   box.replaceChildren(...messages.map((message) => {
-    const shown = element("div", "message");
-    if (message.role !== null || messages.length > 1) {
-      const role = element("p", "role");
-      addText(role, message.role || "no role", false);
-      if (messages.some((m) => m.scored)) role.append(message.scored ? " \u2013 the message that rewards score" : " \u2013 not scored");
-      shown.append(role);
-    }
+    const shown = element("div", "message"), named = message.role !== null || messages.length > 1;
+    const role = element(message.role === "system" ? "summary" : "p", "role");
+    addText(role, message.role || "no role", false);
+    if (messages.length > 1 && messages.some((m) => m.scored)) role.append(message.scored ? " \u2013 the message that rewards score" : " \u2013 not scored");
+    if (message.role === "system") return addSystem(shown, role, message, whitespace);
+    if (named) shown.append(role);
     let flow = null; // final and answer parts run on in one paragraph; reasoning stands apart
     for (const [kind, text] of message.parts) {
       if (kind === "reasoning" || kind === "text" || !flow) {
@@ -217,9 +230,11 @@ function showMessages(box, messages, whitespace) {
         if (kind === "reasoning") flow.append(element("span", "kind", "Reasoning"));
         shown.append(flow);
       }
+      // The reasoning's block ends its line already; a line end that follows it would show as an empty line.
+      const said = kind === "final" && shown.querySelector(".reasoning") && !flow.hasChildNodes() && !whitespace ? text.replace(/^\n/, "") : text;
       const into = kind === "answer" ? flow.appendChild(element("mark")) : flow;
       if (kind === "answer") into.title = "the final answer, as the library reads it";
-      addFolded(into, text, whitespace);
+      addFolded(into, said, whitespace);
       if (kind === "reasoning" || kind === "text") flow = null;
     }
     if (!message.parts.length) shown.append(element("p", "empty", "nothing was written"));
@@ -229,7 +244,7 @@ function showMessages(box, messages, whitespace) {
 
 // ---------------------------------------------------------------- the page
 
-const view = { selected: [], said: {}, reviewer: "", place: -1, sample: null, whitespace: false, undo: [], pendingNote: "", told: false };
+const view = { selected: [], said: {}, reviewer: "", place: -1, sample: null, whitespace: false, undo: [], pendingNote: "", systemOpen: false };
 let busy = false;
 
 const current = () => view.selected[view.place];
@@ -253,11 +268,11 @@ async function act(action) {
   try {
     await action();
   } catch (error) {
-    if (error instanceof Failure && error.said !== undefined) {
-      if (error.said) view.said[current()] = error.said; else delete view.said[current()];
-      await show(view.place, false);
-    }
     banner(error.message);
+    if (error.said !== undefined) {
+      if (error.said) view.said[current()] = error.said; else delete view.said[current()];
+      await show(view.place, false).catch(() => {});
+    }
   }
   busy = false;
   document.body.dataset.state = "ready";
@@ -312,6 +327,7 @@ function drawResult() {
   const result = $("result");
   const note = known ? said.note : view.pendingNote;
   result.hidden = !known && !note;
+  document.body.dataset.judged = known ? "yes" : "no";
   result.className = !known ? "" : differs(said) ? "differ" : said.label === said.verdict ? "agree" : "open";
   $("outcome").textContent = known ? outcome(said, score) : "Your note goes with the judgement.";
   $("parts").replaceChildren(...(known ? [...score.parts, { name: "total", value: score.total }] : []).map((part) => {
@@ -324,7 +340,7 @@ function drawResult() {
   if (note) addText($("kept-note"), "Note: " + note, false);
   $("withdraw").hidden = !known || said.label === "withdrawn";
   $("next").hidden = !known;
-  $("next").firstChild.textContent = waiting(view.place + 1) === null ? "Summary" : "Next to judge";
+  $("next").firstChild.textContent = waiting(view.place + 1) === null ? "Summary" : "Next";
   $("undo").disabled = !view.undo.length;
   $("previous").disabled = view.place <= 0;
   $("following").disabled = view.place >= view.selected.length - 1;
@@ -541,7 +557,7 @@ const KEYS = {
 document.addEventListener("keydown", (event) => {
   if (event.ctrlKey || event.metaKey || event.altKey || event.isComposing || view.over || view.place < 0) return;
   if (document.querySelector("dialog[open]") || event.target.closest("input, textarea")) return;
-  if (event.key === "Enter" && event.target.closest("button, a")) return;
+  if (event.key === "Enter" && event.target.closest("button, a, summary")) return;
   const key = event.key.length === 1 ? event.key.toLowerCase() : event.key;
   const action = KEYS[key] || (JUDGED[key] && (() => judge(JUDGED[key])));
   if (!action || (event.key.length === 1 && !$("single-keys").checked)) return;
