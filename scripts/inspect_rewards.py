@@ -58,7 +58,9 @@ def build_parser() -> argparse.ArgumentParser:
     review.add_argument("--reviewer", help="your name, kept with each label (default: the login name); a second name is a second reader")
     way = review.add_mutually_exclusive_group()
     way.add_argument("--terminal", action="store_true", help="read in this terminal instead of a browser")
-    way.add_argument("--static", metavar="FILE.html", help="write one page with the samples inside, to be opened anywhere; labels are downloaded from it")
+    way.add_argument(
+        "--static", metavar="FILE.html", help="write one page with the samples inside, to be opened anywhere; labels are downloaded from it"
+    )
     way.add_argument("--port", type=int, default=0, help="port on 127.0.0.1 (default: any free one)")
     gate = commands.add_parser("gate", help="decide whether training may start")
     gate.add_argument("--labels", metavar="FILE.jsonl", help="labels downloaded from a static page, to be taken in first")
@@ -118,9 +120,23 @@ def gate(args: argparse.Namespace) -> tuple[int, dict]:
     from grpo_rlvr.inspection import report
     from grpo_rlvr.inspection.gate import decide_gate
 
-    result = decide_gate(load_config(args.config))
+    config = load_config(args.config)
+    imported = _import(config, args.labels) if args.labels else {}
+    result = decide_gate(config)
     report.show_gate(result)
+    result |= imported
     return (0 if result["open"] else 1), result
+
+
+def _import(config, file: str) -> dict:
+    from pathlib import Path
+
+    from grpo_rlvr.inspection.imported import import_labels
+    from grpo_rlvr.inspection.samples import load_samples
+
+    counts = import_labels(config.inspection_folder, Path(file), load_samples(config.inspection_folder))
+    cli.say(f"labels taken in: {counts['added']}; there already: {counts['known']}; older than what the reader said since: {counts['outdated']}")
+    return {"imported": counts}
 
 
 def main(argv: list[str] | None = None) -> int:

@@ -27,7 +27,7 @@ class Terminal:
     def __init__(self, config: Path, reviewer: str = "ada"):
         self.master, slave = pty.openpty()
         env = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1"}
-        command = [sys.executable, str(SCRIPT), "review", str(config), "--reviewer", reviewer]
+        command = [sys.executable, str(SCRIPT), "review", str(config), "--reviewer", reviewer, "--terminal"]
         self.process = subprocess.Popen(command, stdin=slave, stdout=slave, stderr=slave, env=env, close_fds=True)
         os.close(slave)
         self.text = ""
@@ -62,7 +62,7 @@ def inspected(project):
 
 def test_needs_a_terminal(inspected):
     got = subprocess.run(
-        [sys.executable, str(SCRIPT), "review", str(inspected.config_path), "--json"],
+        [sys.executable, str(SCRIPT), "review", str(inspected.config_path), "--terminal", "--json"],
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,

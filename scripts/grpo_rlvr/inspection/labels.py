@@ -28,9 +28,7 @@ def labels_path(folder: Path) -> Path:
     return folder / "labels.jsonl"
 
 
-def append_label(
-    folder: Path, sample_id: str, label: str, reviewer: str, kind: str, note: str = "", check: Callable[[], None] | None = None
-) -> dict:
+def append_label(folder: Path, sample_id: str, label: str, reviewer: str, kind: str, note: str = "", check: Callable[[], None] | None = None) -> dict:
     """Record one judgement, safely on the disk on return; a later one of the same reviewer on the same sample replaces it.
 
     Args:

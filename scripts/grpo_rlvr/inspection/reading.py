@@ -38,14 +38,18 @@ class Reading:
         rewards = build_rewards(config)
         samples = load_samples(folder)
         scores = {row["sample_id"]: row for row in load_scores(folder, config, rewards, samples)}
-        return cls(folder, reviewer, load_selection(folder), scores, sorted({c for r in rewards for c in r.columns}))
+        selection = load_selection(folder)
+        # A label that was undone waits to be given again, even if a later run selected other samples.
+        undone = {row["sample_id"] for row in _rows(folder) if row["reviewer"] == reviewer and row["label"] == "undone"}
+        undone -= {sample["sample_id"] for sample in selection}
+        selection += [sample for sample in samples if sample["sample_id"] in undone]
+        return cls(folder, reviewer, selection, scores, sorted({c for r in rewards for c in r.columns}))
 
     def said(self) -> dict[str, dict]:
         """This reviewer's last line on each selected sample, by its id; lines that are no labels are passed over."""
         stamp = _stamp(labels_path(self.folder))
         if stamp != self._seen:
-            rows = (line.value for line in read_lines(labels_path(self.folder)) if not line_problem(line))
-            mine = last_words(row for row in rows if row["reviewer"] == self.reviewer and row["sample_id"] in self.places)
+            mine = [row for row in _rows(self.folder) if row["reviewer"] == self.reviewer and row["sample_id"] in self.places]
             self._said, self._seen = {row["sample_id"]: row for row in mine}, stamp
         return self._said
 
@@ -131,6 +135,11 @@ def plain_score(row: Mapping) -> dict:
     """A row of `scores.jsonl` as people read it."""
     parts = [{"name": name, "value": value} for name, value in row["scores"].items()]
     return {"verdict": word(row["verdict"]), "total": row["total"], "parts": parts}
+
+
+def _rows(folder: Path) -> list[dict]:
+    """What each reviewer said last; a torn line, which `load_labels` refuses, must not stop a reader."""
+    return last_words(line.value for line in read_lines(labels_path(folder)) if not line_problem(line))
 
 
 def _stamp(path: Path) -> tuple | None:

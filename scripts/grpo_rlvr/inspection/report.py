@@ -102,12 +102,26 @@ def show_gate(gate: Mapping) -> None:
         low, high = agreement["interval"]
         kappa = "undefined" if agreement["kappa"] is None else f"{agreement['kappa']:.2f}"
         write(f"agreement {agreement['agreement']:.1%} of {agreement['compared']} (95%: {low:.1%} to {high:.1%}), Cohen's kappa {kappa}\n")
+        weighted = agreement["weighted"]
+        low, high = weighted["interval"]
+        share = f"{weighted['agreement']:.1%} (95%: {low:.1%} to {high:.1%}; weights: {weighted['weights']})"
+        write(f"agreement among all that the model writes, not half and half: {share}\n")
+    if agreement["none_share"] or agreement["unsure_share"]:
+        write(f"of what was read: {agreement['none_share']:.1%} unscored by the reward, {agreement['unsure_share']:.1%} unsure\n")
+    if gate["counts"]["revised"] or gate["counts"]["withdrawn"]:
+        first = gate["first_labels"]
+        write(f"labels as they were first given, before a score was seen: {first['agreements']} of {first['compared']} agree with the reward\n")
+    for pair in gate["between"]:
+        a, b = (visible(name) for name in pair["reviewers"])
+        low, high = pair["interval"]
+        kappa = "undefined" if pair["kappa"] is None else f"{pair['kappa']:.2f}"
+        write(f"{a} and {b} both read {pair['both_read']}: {pair['agreement']:.1%} the same (95%: {low:.1%} to {high:.1%}), Cohen's kappa {kappa}\n")
     if agreement["upper_bounds"] is not None:
         both, neither = agreement["table"]["pass"]["pass"], agreement["table"]["fail"]["fail"]
         paid, unpaid = (f"{agreement['upper_bounds'][v]:.1%}" for v in ("pass", "fail"))
         write(
             f"no disagreement: with 95% confidence, fewer than {paid} of what the reward passes is wrong ({both} read), "
-            f"and fewer than {unpaid} of what it fails is right ({neither} read)\n"
+            f"and fewer than {unpaid} of what it fails is right ({neither} read); rule of three: 3 / n\n"
         )
     for warning in gate["warnings"]:
         write(f"warning: {visible(warning)}\n")
