@@ -75,12 +75,16 @@ def last_words(rows: Iterable[dict]) -> list[dict]:
     latest: dict[tuple[str, str], dict] = {}
     for row in rows:
         key = (row["sample_id"], row["reviewer"])
-        before = latest.get(key)
-        first = before["first"] if before else None
-        revised = before is not None and (before["revised"] or (row["label"] in LABELS and first not in (None, row["label"])))
-        first = first or (row["label"] if row["label"] in LABELS else None)
-        latest[key] = {**row, "revised": revised, "first": first, "turn": before["turn"] + 1 if before else 1}
+        latest[key] = next_word(latest.get(key), row)
     return list(latest.values())
+
+
+def next_word(before: dict | None, row: dict) -> dict:
+    """A row as `last_words` returns it, after the one `before` of the same reviewer on the same sample."""
+    first = before["first"] if before else None
+    revised = before is not None and (before["revised"] or (row["label"] in LABELS and first not in (None, row["label"])))
+    first = first or (row["label"] if row["label"] in LABELS else None)
+    return {**row, "revised": revised, "first": first, "turn": before["turn"] + 1 if before else 1}
 
 
 def repair_labels(folder: Path) -> Path | None:

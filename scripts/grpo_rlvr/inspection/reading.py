@@ -8,8 +8,8 @@ from pathlib import Path
 from grpo_rlvr.config import Config
 from grpo_rlvr.errors import CheckFailed, Problem
 from grpo_rlvr.inspection.agreement import disagrees, word
-from grpo_rlvr.inspection.jsonl import read_lines
-from grpo_rlvr.inspection.labels import LABELS, append_label, labels_path, last_words, line_problem
+from grpo_rlvr.inspection.jsonl import Tail
+from grpo_rlvr.inspection.labels import LABELS, append_label, labels_path, line_problem, next_word
 from grpo_rlvr.inspection.samples import load_samples, samples_path
 from grpo_rlvr.inspection.scores import load_scores
 from grpo_rlvr.inspection.select import load_selection
@@ -21,7 +21,7 @@ class Reading:
     def __init__(self, folder: Path, reviewer: str, selection: Sequence[dict], scores: Mapping[str, dict], gold_names: Sequence[str]):
         self.folder, self.reviewer, self.selection, self.gold_names = folder, reviewer, selection, gold_names
         self.places = {sample["sample_id"]: place for place, sample in enumerate(selection)}
-        self._scores, self._said, self._seen = scores, {}, None
+        self._scores, self._said, self._tail = scores, {}, Tail(labels_path(folder))
         self.new = 0
         self._inputs = self._input_stamps()
 
@@ -40,17 +40,21 @@ class Reading:
         scores = {row["sample_id"]: row for row in load_scores(folder, config, rewards, samples)}
         selection = load_selection(folder)
         # A label that was undone waits to be given again, even if a later run selected other samples.
-        undone = {row["sample_id"] for row in _rows(folder) if row["reviewer"] == reviewer and row["label"] == "undone"}
+        gold_names = sorted({c for r in rewards for c in r.columns})
+        undone = {i for i, row in cls(folder, reviewer, samples, scores, gold_names).said().items() if row["label"] == "undone"}
         undone -= {sample["sample_id"] for sample in selection}
         selection += [sample for sample in samples if sample["sample_id"] in undone]
-        return cls(folder, reviewer, selection, scores, sorted({c for r in rewards for c in r.columns}))
+        return cls(folder, reviewer, selection, scores, gold_names)
 
     def said(self) -> dict[str, dict]:
         """This reviewer's last line on each selected sample, by its id; lines that are no labels are passed over."""
-        stamp = _stamp(labels_path(self.folder))
-        if stamp != self._seen:
-            mine = [row for row in _rows(self.folder) if row["reviewer"] == self.reviewer and row["sample_id"] in self.places]
-            self._said, self._seen = {row["sample_id"]: row for row in mine}, stamp
+        lines, anew = self._tail.read()
+        if anew:
+            self._said = {}
+        for line in lines:
+            row = line.value
+            if not line_problem(line) and row["reviewer"] == self.reviewer and row["sample_id"] in self.places:
+                self._said[row["sample_id"]] = next_word(self._said.get(row["sample_id"]), row)
         return self._said
 
     def labels(self) -> dict[str, str]:
@@ -135,11 +139,6 @@ def plain_score(row: Mapping) -> dict:
     """A row of `scores.jsonl` as people read it."""
     parts = [{"name": name, "value": value} for name, value in row["scores"].items()]
     return {"verdict": word(row["verdict"]), "total": row["total"], "parts": parts}
-
-
-def _rows(folder: Path) -> list[dict]:
-    """What each reviewer said last; a torn line, which `load_labels` refuses, must not stop a reader."""
-    return last_words(line.value for line in read_lines(labels_path(folder)) if not line_problem(line))
 
 
 def _stamp(path: Path) -> tuple | None:

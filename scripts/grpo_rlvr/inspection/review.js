@@ -45,32 +45,40 @@ const file = {
       banner("This browser keeps nothing for this page: download the labels before you close it.");
     }
   },
-  rows() { return JSON.parse(this.read("labels:" + this.reviewer) || "[]"); },
-  said() {
-    const said = {};
-    for (const row of this.rows()) {
-      const turn = (said[row.sample_id]?.turn || 0) + 1;
-      said[row.sample_id] = { label: row.label, note: row.note, turn, verdict: row.label === "undone" ? null : this.score(row.sample_id).verdict };
+  seen: null,
+  /** The judgements of this reader, as rows of labels.jsonl and as the last word on each sample; read again when another tab has written. */
+  load() {
+    const text = this.read("labels:" + this.reviewer) || "[]";
+    if (this.seen?.text !== text || this.seen.reviewer !== this.reviewer) {
+      this.seen = { text, reviewer: this.reviewer, rows: [], said: {} };
+      for (const row of JSON.parse(text)) this.take(row);
     }
-    return said;
+    return this.seen;
+  },
+  take(row) {
+    const id = row.sample_id, turn = (this.seen.said[id]?.turn || 0) + 1;
+    this.seen.rows.push(row);
+    this.seen.said[id] = { label: row.label, note: row.note, turn, verdict: row.label === "undone" ? null : this.score(id).verdict };
   },
   places: new Map((data.samples || []).map((sample, place) => [sample.sample_id, place])),
   score(id) { return JSON.parse(unscramble(data.scores[this.places.get(id)], id)); },
-  async state() { return { reviewer: this.reviewer, selected: [...this.places.keys()], said: this.said(), stale: false }; },
+  async state() { return { reviewer: this.reviewer, selected: [...this.places.keys()], said: { ...this.load().said }, stale: false }; },
   async sample(id) {
-    const said = this.said()[id];
+    const said = this.load().said[id];
     return { ...data.samples[this.places.get(id)], score: said && said.label !== "undone" ? this.score(id) : null };
   },
   async judge(id, label, note, turn) {
-    const before = this.said()[id];
+    const before = this.load().said[id];
     const same = before ? before.label === label && before.note === note : label === "undone";
     if (!same) {
       if ((before?.turn || 0) !== turn) throw new Failure("You said " + (before?.label || "nothing") + " in another tab in the meantime; nothing was changed.", before);
       const at = new Date().toISOString().slice(0, 19) + "+00:00";
       const row = { schema: data.label_schema, sample_id: id, label, reviewer: this.reviewer, reviewer_kind: "human", at, note };
-      this.write("labels:" + this.reviewer, JSON.stringify([...this.rows(), row]));
+      this.take(row);
+      this.seen.text = JSON.stringify(this.seen.rows);
+      this.write("labels:" + this.reviewer, this.seen.text);
     }
-    const said = this.said()[id];
+    const said = this.seen.said[id];
     return { added: !same, said, score: label === "undone" ? null : this.score(id) };
   },
 };
@@ -528,7 +536,7 @@ async function finish() {
 
 function download() {
   // Half a surrogate pair in a note has no bytes of its own; JSON.stringify writes it as an escape.
-  const text = file.rows().map((row) => JSON.stringify(row) + "\n").join("");
+  const text = file.load().rows.map((row) => JSON.stringify(row) + "\n").join("");
   const link = element("a");
   link.href = URL.createObjectURL(new Blob([text], { type: "application/x-ndjson" }));
   link.download = "labels.jsonl";

@@ -159,7 +159,7 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _state(self) -> tuple:
         reading = self.server.reading
-        said = {sample_id: self._said(sample_id) for sample_id in reading.said()}
+        said = {sample_id: self._plain(row) for sample_id, row in reading.said().items()}
         return self._say, 200, {"reviewer": reading.reviewer, "selected": list(reading.places), "said": said, "stale": reading.is_stale()}
 
     def _sample(self) -> tuple:
@@ -184,10 +184,13 @@ class _Handler(BaseHTTPRequestHandler):
         return sample_id
 
     def _said(self, sample_id: str) -> dict | None:
+        row = self.server.reading.said().get(sample_id)
+        return row and self._plain(row)
+
+    def _plain(self, row: dict) -> dict:
         """What the page needs of a sample's last line; the reward's verdict is among it only where the reader has judged."""
-        row, score = self.server.reading.said().get(sample_id), self.server.reading.score(sample_id)
-        keys = {"label": row["label"], "note": row.get("note", ""), "turn": row["turn"]} if row else None
-        return keys and {**keys, "verdict": score and score["verdict"]}
+        verdict = None if row["label"] == "undone" else self.server.reading.hidden_score(row["sample_id"])["verdict"]
+        return {"label": row["label"], "note": row.get("note", ""), "turn": row["turn"], "verdict": verdict}
 
     def _body(self) -> dict:
         """The request's JSON object."""
