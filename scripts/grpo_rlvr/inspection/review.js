@@ -545,6 +545,11 @@ function download() {
   announce("The labels are downloaded.");
 }
 
+function showHelp() {
+  $("help").showModal();
+  $("help-title").focus(); // from its beginning, also where it has to be scrolled
+}
+
 function toggleWhitespace() {
   view.whitespace = !view.whitespace;
   drawTexts();
@@ -559,7 +564,7 @@ function unfold() {
 
 const KEYS = {
   ArrowLeft: () => go(view.place - 1), ArrowRight: () => go(view.place + 1), Enter: goOn, z: undo, n: note, x: withdraw, d: showList, g: goTo,
-  w: toggleWhitespace, m: unfold, "?": () => $("help").showModal(),
+  w: toggleWhitespace, m: unfold, "?": showHelp,
 };
 
 document.addEventListener("keydown", (event) => {

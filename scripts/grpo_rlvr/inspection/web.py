@@ -41,7 +41,7 @@ HEADERS = {
 
 
 class ReviewServer(ThreadingHTTPServer):
-    """Serves one `Reading`. `finished` is set when the reader says so."""
+    """Serves one `Reading`. `finished` is set when the reader says so, or when it stops for another reason."""
 
     daemon_threads = True
     allow_reuse_address = True
@@ -75,6 +75,7 @@ class ReviewServer(ThreadingHTTPServer):
             while not self.finished.wait(3600):
                 pass
         finally:
+            self.finished.set()
             self.shutdown()
             with self.lock:  # a label on its way to the disk gets there
                 self.server_close()
@@ -119,6 +120,8 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _check(self, routes: dict) -> str:
         """The path asked for, if the request may be answered."""
+        if self.server.finished.is_set():  # a connection that was still open
+            raise _Refused(503, "The review has ended. What is shown as judged is saved; what you just did is not. Start it again to go on.")
         url = urlsplit(self.path)
         try:
             self.query = {name: values[-1] for name, values in parse_qs(url.query, max_num_fields=10).items()}
