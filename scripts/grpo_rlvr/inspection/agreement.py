@@ -54,7 +54,7 @@ def weigh_agreement(
             the verdicts: a sample that the reward passes stands for (samples that pass) / (of these, read).
 
     Returns:
-        `agreement` with `interval` (Wilson's at the effective size (sum w)^2 / sum w^2: Kish, Survey Sampling, 1965, 11.7), `effective_size`,
+        `agreement` with `interval` (Wilson's at the effective size (sum w)^2 / sum w^2: Kish, Survey Sampling, 1965), `effective_size`,
         `weights` (selection or verdict), and `upper_bound`: without a disagreement, the share of all completions that are judged wrongly is
         below it with 95% confidence (the sum of the bounds of both verdicts at 97.5%, times their shares). None where nothing compares.
     """
