@@ -8,12 +8,15 @@ from __future__ import annotations
 
 import base64
 import contextlib
+import fcntl
 import itertools
 import json
 import os
 import select
 import shutil
+import signal
 import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -141,36 +144,29 @@ class Browser:
         self.call("Browser.setDownloadBehavior", behavior="allow", downloadPath=str(folder))
 
 
+# Puts the pipe where the browser looks for it. A program of its own: subprocess's preexec_fn is not safe beside threads.
+PIPE_TO_3_AND_4 = "import os, sys; os.dup2(int(sys.argv[1]), 3); os.dup2(int(sys.argv[2]), 4); os.execv(sys.argv[3], sys.argv[3:])"
+
+
 @contextlib.contextmanager
 def started(profile: Path) -> Iterator[Browser]:
     program = find()
-    to_browser, from_browser = os.pipe(), os.pipe()
-
-    def as_3_and_4() -> None:
-        os.dup2(to_browser[0], 63)  # out of the way first: the pipes may have these very numbers
-        os.dup2(from_browser[1], 64)
-        os.dup2(63, 3)
-        os.dup2(64, 4)
-
+    (read, to_browser), (from_browser, write) = os.pipe(), os.pipe()
+    theirs = [fcntl.fcntl(fd, fcntl.F_DUPFD, 10) for fd in (read, write)]  # clear of 3 and 4
     process = subprocess.Popen(
-        [program, *FLAGS, f"--user-data-dir={profile}", "about:blank"],
-        preexec_fn=as_3_and_4,
-        close_fds=False,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-        start_new_session=True,
-    )
-    os.close(to_browser[0])
-    os.close(from_browser[1])
+        [sys.executable, "-c", PIPE_TO_3_AND_4, *map(str, theirs), program, *FLAGS, f"--user-data-dir={profile}", "about:blank"],
+        pass_fds=theirs, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True,
+    )  # fmt: skip
+    for fd in (read, write, *theirs):
+        os.close(fd)
     try:
-        yield Browser(process, to_browser[1], from_browser[0])
+        yield Browser(process, to_browser, from_browser)
     finally:
-        with contextlib.suppress(OSError, AssertionError):
-            os.write(to_browser[1], b'{"id": 0, "method": "Browser.close"}\0')
+        with contextlib.suppress(OSError, subprocess.TimeoutExpired):
+            os.write(to_browser, b'{"id": 0, "method": "Browser.close"}\0')
             process.wait(10)
         if process.poll() is None:
-            process.kill()
+            os.killpg(process.pid, signal.SIGKILL)  # its own session: the browser's helpers too
             process.wait()
-        os.close(to_browser[1])
-        os.close(from_browser[0])
+        os.close(to_browser)
+        os.close(from_browser)

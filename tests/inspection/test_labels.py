@@ -5,6 +5,7 @@ import threading
 
 import pytest
 from grpo_rlvr.errors import UserError
+from grpo_rlvr.inspection.jsonl import Tail
 from grpo_rlvr.inspection.labels import append_label, labels_path, load_judgements, load_labels, repair_labels
 
 
@@ -97,3 +98,23 @@ def test_what_a_note_must_be(tmp_path, label, note, named):
     with pytest.raises(UserError, match=named):
         append_label(tmp_path, "a", label, "ada", "human", note)
     assert not labels_path(tmp_path).exists()
+
+
+def test_a_tail_waits_for_whole_lines_and_starts_again_with_another_file(tmp_path):
+    path = tmp_path / "labels.jsonl"
+    tail = Tail(path)
+    assert tail.read() == ([], False)
+    path.write_text('{"a": 1}\n{"b"')
+    lines, anew = tail.read()
+    assert [line.value for line in lines] == [{"a": 1}] and anew
+    assert tail.read() == ([], False)
+    with open(path, "a") as out:
+        out.write(': 2}\n\n[torn\n{"c": 3}\n')
+    lines, anew = tail.read()
+    assert [line.value for line in lines] == [{"b": 2}, None, {"c": 3}] and not anew
+    path.with_name("new").write_text('{"d": 4}\n')
+    path.with_name("new").replace(path)
+    lines, anew = tail.read()
+    assert [line.value for line in lines] == [{"d": 4}] and anew
+    path.unlink()
+    assert tail.read() == ([], True) and tail.read() == ([], False)

@@ -172,7 +172,12 @@ def test_undo_notes_a_change_of_mind_and_a_held_key(project, page):
         page.press("f")  # the same once more
         page.press("z")
         page.wait(f"{READY} && document.querySelector('.judge.unsure').getAttribute('aria-pressed') === 'true'")
+        on(page)
+        page.call("Input.dispatchKeyEvent", type="keyDown", key="Enter", text="\r", windowsVirtualKeyCode=13, autoRepeat=True)
+        assert at(page) == 1  # a held Enter does not race through the samples
         page.press("ArrowRight")
+        page.wait(f"{READY} && document.body.dataset.place === '2'")
+        page.press("ArrowLeft")
         page.wait(f"{READY} && document.body.dataset.place === '1'")
         page.press("ArrowLeft")
         page.wait(f"{READY} && document.body.dataset.place === '0'")
@@ -229,7 +234,11 @@ def test_a_phone_and_the_dark(project, page):
             page.wait(READY)
             if page.eval("document.body.dataset.judged") == "no":
                 judge(page, "p")
+            wide = '[{role: "system", parts: [["text", "word ".repeat(90)]]}, {role: "user", parts: [["text", "x".repeat(999)]]}]'
+            page.eval(f"showMessages($('prompt'), {wide}, false)")
             assert page.eval("document.documentElement.scrollWidth") <= width
+            boxes = "[...document.querySelectorAll('.card')].map((card) => card.getBoundingClientRect()).filter((box) => box.width)"
+            assert page.eval(f"{boxes}.every((a) => {boxes}.every((b) => a.x === b.x || a.right <= b.x || b.right <= a.x))")  # none over another
             assert page.eval("Math.min(...[...document.querySelectorAll('.judge')].map((b) => b.getBoundingClientRect().height))") >= 44
             assert page.eval(CONTRAST) == []
 
