@@ -28,8 +28,10 @@ EPILOG = """
 run: draws completions with the training's own sampling settings, scores them, attacks the rewards, measures the signal and selects what
      to read. Everything is kept in <run.folder>/inspection; a second run goes on where the first stopped or only scores anew.
      Exit 0 if there is something to learn and no probe found a fault, else 1.
-review: shows the selected samples one by one, scores hidden until you have judged. Needs a terminal.
-gate: compares labels and rewards and writes gate.json, which train.py asks for. Exit 0 open, 1 shut.
+review: shows the selected samples one by one, scores hidden until you have judged, on a page that only this machine and only its address
+     opens; --terminal reads in this terminal, --static writes one file to read elsewhere. Ctrl-C ends it; every label is already saved.
+gate: compares labels and rewards and writes gate.json, which train.py asks for. Exit 0 open, 1 shut. --labels FILE first takes in labels
+     that were downloaded from a static page.
 
 --completions takes recorded completions instead of sampling (no torch needed), one JSON object a line:
   "completion"    what the model wrote: text, or a list of messages (needed)
@@ -44,6 +46,7 @@ def build_parser() -> argparse.ArgumentParser:
         "python inspect_rewards.py run config.yaml",
         "python inspect_rewards.py run config.yaml --completions recorded.jsonl --json",
         "python inspect_rewards.py review config.yaml --reviewer ada",
+        "python inspect_rewards.py review config.yaml --static review.html",
         "python inspect_rewards.py gate config.yaml",
     ]
     parser = cli.parser("inspect_rewards.py", __doc__, examples)
@@ -51,9 +54,16 @@ def build_parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(dest="command", required=True, metavar="{run,review,gate}")
     run = commands.add_parser("run", help="sample, score, attack the rewards, measure the signal, select what to read")
     run.add_argument("--completions", metavar="FILE.jsonl", help="recorded completions in the place of sampling (format: inspect_rewards.py --help)")
-    review = commands.add_parser("review", help="read the selected samples in this terminal")
-    review.add_argument("--reviewer", help="your name, kept with each label (default: the login name)")
+    review = commands.add_parser("review", help="read the selected samples in a browser or in this terminal")
+    review.add_argument("--reviewer", help="your name, kept with each label (default: the login name); a second name is a second reader")
+    way = review.add_mutually_exclusive_group()
+    way.add_argument("--terminal", action="store_true", help="read in this terminal instead of a browser")
+    way.add_argument(
+        "--static", metavar="FILE.html", help="write one page with the samples inside, to be opened anywhere; labels are downloaded from it"
+    )
+    way.add_argument("--port", type=int, default=0, help="port on 127.0.0.1 (default: any free one)")
     gate = commands.add_parser("gate", help="decide whether training may start")
+    gate.add_argument("--labels", metavar="FILE.jsonl", help="labels downloaded from a static page, to be taken in first")
     for command in (run, review, gate):
         command.add_argument("config", metavar="CONFIG", help="the config file, e.g. config.yaml")
         command.add_argument("--json", action="store_true", help="one JSON object on stdout")
@@ -78,9 +88,20 @@ def run(args: argparse.Namespace) -> tuple[int, dict]:
 
 def review(args: argparse.Namespace) -> tuple[int, dict]:
     from grpo_rlvr.config import load_config
-    from grpo_rlvr.inspection.review import review as read
 
-    return 0, read(load_config(args.config), args.reviewer or _login_name())
+    config = load_config(args.config)
+    if args.static:
+        from grpo_rlvr.inspection.serve import write_static
+
+        return 0, write_static(config, args.static, args.reviewer or "")
+    reviewer = args.reviewer or _login_name()
+    if args.terminal:
+        from grpo_rlvr.inspection.review import review as read
+
+        return 0, read(config, reviewer)
+    from grpo_rlvr.inspection.serve import serve
+
+    return 0, serve(config, reviewer, args.port)
 
 
 def _login_name() -> str:
@@ -99,9 +120,23 @@ def gate(args: argparse.Namespace) -> tuple[int, dict]:
     from grpo_rlvr.inspection import report
     from grpo_rlvr.inspection.gate import decide_gate
 
-    result = decide_gate(load_config(args.config))
+    config = load_config(args.config)
+    imported = _import(config, args.labels) if args.labels else {}
+    result = decide_gate(config)
     report.show_gate(result)
+    result |= imported
     return (0 if result["open"] else 1), result
+
+
+def _import(config, file: str) -> dict:
+    from pathlib import Path
+
+    from grpo_rlvr.inspection.imported import import_labels
+    from grpo_rlvr.inspection.samples import load_samples
+
+    counts = import_labels(config.inspection_folder, Path(file), load_samples(config.inspection_folder))
+    cli.say(f"labels taken in: {counts['added']}; there already: {counts['known']}; older than what the reader said since: {counts['outdated']}")
+    return {"imported": counts}
 
 
 def main(argv: list[str] | None = None) -> int:

@@ -87,7 +87,7 @@ def show_finding(finding: Mapping) -> None:
 @readable
 def show_gate(gate: Mapping) -> None:
     """The gate's answer, its reasons and the worst case against it."""
-    counts, agreement = gate["counts"], gate["agreement"]
+    counts = gate["counts"]
     write(f"gate: {'OPEN' if gate['open'] else 'SHUT'}\n")
     for reason in gate["reasons"]:
         write(f"  - {visible(reason)}\n")
@@ -95,20 +95,9 @@ def show_gate(gate: Mapping) -> None:
         f"read {counts['read']} of {counts['samples']} samples (needed: {counts['needed']}): "
         f"{counts['pass']} pass, {counts['fail']} fail, {counts['unsure']} unsure"
     )
-    write(f"; by {visible(', '.join(gate['reviewers'])) or 'nobody'}\n")
-    for label, row in agreement["table"].items():
-        write(f"  reader {label:6}  reward pass {row['pass']:4}  fail {row['fail']:4}  none {row['none']:4}\n")
-    if agreement["agreement"] is not None:
-        low, high = agreement["interval"]
-        kappa = "undefined" if agreement["kappa"] is None else f"{agreement['kappa']:.2f}"
-        write(f"agreement {agreement['agreement']:.1%} of {agreement['compared']} (95%: {low:.1%} to {high:.1%}), Cohen's kappa {kappa}\n")
-    if agreement["upper_bounds"] is not None:
-        both, neither = agreement["table"]["pass"]["pass"], agreement["table"]["fail"]["fail"]
-        paid, unpaid = (f"{agreement['upper_bounds'][v]:.1%}" for v in ("pass", "fail"))
-        write(
-            f"no disagreement: with 95% confidence, fewer than {paid} of what the reward passes is wrong ({both} read), "
-            f"and fewer than {unpaid} of what it fails is right ({neither} read)\n"
-        )
+    by = ", ".join(f"{visible(r['reviewer'])} ({r['kind']}{'' if r['counts'] else ', does not count'})" for r in gate["readers"])
+    write(f"; by {by or 'nobody'}\n")
+    _show_agreement(gate)
     for warning in gate["warnings"]:
         write(f"warning: {visible(warning)}\n")
     worst = gate["worst"]
@@ -122,6 +111,41 @@ def show_gate(gate: Mapping) -> None:
         write("next: inspect_rewards.py review CONFIG\n")
     elif not gate["open"]:
         write("next: mend what the reasons name, then inspect_rewards.py run CONFIG and gate CONFIG\n")
+
+
+def _show_agreement(gate: Mapping) -> None:
+    """Reader and reward, then reader and reader."""
+    agreement = gate["agreement"]
+    for label, row in agreement["table"].items():
+        write(f"  reader {label:6}  reward pass {row['pass']:4}  fail {row['fail']:4}  none {row['none']:4}\n")
+    if agreement["none_share"] or agreement["unsure_share"]:
+        write(f"of what was read: {agreement['none_share']:.1%} unscored by the reward, {agreement['unsure_share']:.1%} unsure\n")
+    if agreement["agreement"] is not None:
+        write(f"agreement {_agreed(agreement, agreement['compared'])}, Cohen's kappa {_kappa(agreement['kappa'])}\n")
+        weighted = agreement["weighted"]
+        write(f"weighted to all that the model writes ({weighted['weights']} weights): {_agreed(weighted)}\n")
+    if gate["counts"]["revised"] or gate["counts"]["withdrawn"]:
+        first = gate["first_labels"]
+        write(f"labels as they were first given, before a score was seen: {first['agreements']} of {first['compared']} agree with the reward\n")
+    if agreement["upper_bounds"] is not None:
+        both, neither = agreement["table"]["pass"]["pass"], agreement["table"]["fail"]["fail"]
+        paid, unpaid = (f"{agreement['upper_bounds'][v]:.1%}" for v in ("pass", "fail"))
+        write(
+            f"no disagreement: with 95% confidence, fewer than {paid} of what the reward passes is wrong ({both} read), fewer than {unpaid} of "
+            f"what it fails is right ({neither} read), and fewer than {agreement['weighted']['upper_bound']:.1%} of all are judged wrongly\n"
+        )
+    for pair in gate["between"]:
+        a, b = (visible(name) for name in pair["reviewers"])
+        write(f"{a} and {b} say the same of {_agreed(pair, pair['both_read'])} that both read, Cohen's kappa {_kappa(pair['kappa'])}\n")
+
+
+def _agreed(value: Mapping, of: int | None = None) -> str:
+    low, high = value["interval"]
+    return f"{value['agreement']:.1%}{f' of {of}' if of else ''} (95%: {low:.1%} to {high:.1%})"
+
+
+def _kappa(value: float | None) -> str:
+    return "undefined" if value is None else f"{value:.2f}"
 
 
 def _indented(text: str) -> str:
