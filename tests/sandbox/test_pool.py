@@ -277,3 +277,37 @@ def test_the_answer_of_a_call_is_plain_data(open_one):
     code = "class Bad(int):\n    def __eq__(self, o): return True\n    def __repr__(self): raise SystemExit\ndef f():\n    return [Bad(3), {'k': (1, 2.5)}]"
     (answer,) = open_one().run([Calls(code, "f", [((), {})])])
     assert answer.results == (Returned([3, {"k": (1, 2.5)}]),) and type(answer.results[0].value[0]) is int
+
+
+# ---- which Python
+@pytest.fixture
+def environment():
+    """A virtual environment of the system's Python with one package, where an ordinary user can reach it."""
+    import shutil
+    import tempfile
+
+    if not os.path.exists("/usr/bin/python3"):
+        pytest.skip("this system has no Python of its own")
+    folder = Path(tempfile.mkdtemp(dir="/var/tmp"))
+    folder.chmod(0o755)
+    try:
+        subprocess.run(["/usr/bin/python3", "-m", "venv", "--without-pip", str(folder)], check=True)
+        package = next(folder.glob("lib/python3*/site-packages")) / "packed"
+        package.mkdir()
+        (package / "__init__.py").write_text("ANSWER = 42\n")
+        yield folder / "bin" / "python"
+    finally:
+        shutil.rmtree(folder)
+
+
+def test_an_interpreter_with_packages(sandbox_here, environment):
+    code = "def f(x):\n    import packed\n    return packed.ANSWER"
+    tests = {"entry_point": "f", "cases": [{"args": [1], "expected": 42}]}
+    assert make_code_reward("bubblewrap", python=str(environment))([code], tests=[tests]) == [1.0]
+    assert make_code_reward("bubblewrap")([code], tests=[tests]) == [0.0]  # by default the standard library alone
+
+
+@pytest.mark.parametrize("python", ["/does/not/exist", "/tmp/environment/bin/python", "/bin/true"])
+def test_an_interpreter_that_cannot_be_used_is_a_mistake(python):
+    with pytest.raises(UserError, match="python"):
+        find_backend("bubblewrap", python=python)

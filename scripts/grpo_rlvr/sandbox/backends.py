@@ -95,8 +95,8 @@ class Bubblewrap(Backend):
         shared = [p for p in ("/usr/lib", "/usr/lib64", "/usr/share/zoneinfo", "/etc/ld.so.cache") if os.path.exists(p)]
         for path in [*shared, *(f for f in self.python.files if not f.startswith("/usr/lib/"))]:
             given += ["--ro-bind", path, path]
-        if self.python.packages and os.path.islink(self.python.path) and not os.path.exists(os.path.dirname(self.python.path) + "/../pyvenv.cfg"):
-            given += ["--ro-bind", self.python.path, self.python.path]
+        for target, link in self.python.links:
+            given += ["--symlink", target, link]
         given += ["--proc", "/proc", "--dev", "/dev", "--size", str(16 << 20), "--tmpfs", "/dev/shm", "--remount-ro", "/dev"]
         given += ["--size", str(limits.tmp_mib << 20), "--tmpfs", "/tmp", "--remount-ro", "/", "--chdir", "/tmp"]
         return given if self.server else [*given, "--as-pid-1"]

@@ -24,12 +24,14 @@ _ASK = (
 
 @dataclass(frozen=True)
 class Interpreter:
-    """`path` as it is started, its version, whether installed packages are visible, and the paths that must be readable."""
+    """`path` as it is started, its version, whether installed packages are visible, the paths that must be readable, and the symbolic links
+    on the way from `path` to the binary that lie in none of them, as (target, link)."""
 
     path: str
     version: tuple[int, int, int]
     packages: bool
     files: tuple[str, ...]
+    links: tuple[tuple[str, str], ...] = ()
 
     @property
     def flags(self) -> list[str]:
@@ -45,7 +47,9 @@ def find_interpreter(wanted: str | None, uid: int) -> Interpreter:
             with the standard library alone.
     """
     if wanted is not None:
-        path = os.path.expanduser(wanted)
+        path = os.path.abspath(os.path.expanduser(wanted))
+        if path.startswith("/tmp/"):
+            raise UserError("config", Problem("python", f"{wanted!r} is under /tmp, which is empty in the sandbox", "put the environment elsewhere"))
         found = _ask(path)
         if found is None:
             raise UserError("config", Problem("python", f"{wanted!r} does not run", f"give the path of a Python {OLDEST[0]}.{OLDEST[1]} or newer"))
@@ -87,7 +91,17 @@ def _interpreter(path: str, found: list, packages: bool) -> Interpreter:
     kept = [f for f in dict.fromkeys(files) if f and os.path.exists(f)]
     # A path below one that is already there needs no place of its own.
     outer = [f for f in kept if not any(f != g and f.startswith(g.rstrip("/") + "/") for g in kept)]
-    return Interpreter(path if packages else real, tuple(version), packages, tuple(outer))
+    return Interpreter(path if packages else real, tuple(version), packages, tuple(outer), tuple(_links(path, outer)) if packages else ())
+
+
+def _links(path: str, files: list[str]) -> list[tuple[str, str]]:
+    found = []
+    while os.path.islink(path):
+        target = os.readlink(path)
+        if not any(path.startswith(file.rstrip("/") + "/") for file in files):
+            found.append((target, path))
+        path = os.path.normpath(os.path.join(os.path.dirname(path), target))
+    return found
 
 
 def _unreachable(interpreter: Interpreter, uid: int) -> str | None:
