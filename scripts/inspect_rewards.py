@@ -31,6 +31,12 @@ run: draws completions with the training's own sampling settings, scores them, a
 review: shows the selected samples one by one, scores hidden until you have judged. Needs a terminal.
 gate: compares labels and rewards and writes gate.json, which train.py asks for. Exit 0 open, 1 shut.
 
+--backend says what draws the completions (else inspection.backend of the config; else what drew those that are there; else vllm where
+     grpo.use_vllm is set and vllm is installed; else transformers):
+  transformers    loads the model as training does
+  vllm            loads it into vLLM's offline engine
+  openai          asks the server of inspection.server, such as a running `vllm serve`; its answers are kept as they come
+
 --completions takes recorded completions instead of sampling (no torch needed), one JSON object a line:
   "completion"    what the model wrote: text, or a list of messages (needed)
   "prompt_index"  number of the training row it answers, from 0; or
@@ -51,6 +57,8 @@ def build_parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(dest="command", required=True, metavar="{run,review,gate}")
     run = commands.add_parser("run", help="sample, score, attack the rewards, measure the signal, select what to read")
     run.add_argument("--completions", metavar="FILE.jsonl", help="recorded completions in the place of sampling (format: inspect_rewards.py --help)")
+    run.add_argument("--backend", choices=("transformers", "vllm", "openai"), help="what draws the completions")
+    run.add_argument("--redraw", action="store_true", help="set samples that another backend drew aside, and draw new ones")
     review = commands.add_parser("review", help="read the selected samples in this terminal")
     review.add_argument("--reviewer", help="your name, kept with each label (default: the login name)")
     gate = commands.add_parser("gate", help="decide whether training may start")
@@ -72,7 +80,7 @@ def run(args: argparse.Namespace) -> tuple[int, dict]:
     from grpo_rlvr.config import load_config
     from grpo_rlvr.inspection.run import run_inspection
 
-    result = run_inspection(load_config(args.config), completions=args.completions)
+    result = run_inspection(load_config(args.config), completions=args.completions, backend=args.backend, redraw=args.redraw)
     return (0 if result["go"] else 1), result
 
 

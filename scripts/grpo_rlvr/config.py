@@ -46,7 +46,8 @@ SAMPLING = (
 
 # What the inspection itself writes into a request: the samples would not be training's if a server were asked for something else.
 SERVER_OWN = (
-    "model", "messages", "prompt", "n", "seed", "stream", "max_tokens", "temperature", "top_p", "top_k", "min_p", "repetition_penalty", "chat_template_kwargs",
+    "model", "messages", "prompt", "n", "seed", "stream", "max_tokens",
+    "temperature", "top_p", "top_k", "min_p", "repetition_penalty", "chat_template_kwargs",
 )  # fmt: skip
 
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")

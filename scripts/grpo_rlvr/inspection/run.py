@@ -19,11 +19,21 @@ from grpo_rlvr.inspection.scores import save_scores, score_samples, scores_heade
 from grpo_rlvr.inspection.select import save_selection, select_samples
 
 
-def run_inspection(config: Config, *, completions: str | Path | None = None, model: Any = None, tokenizer: Any = None, quiet: bool = False) -> dict:
+def run_inspection(
+    config: Config,
+    *,
+    completions: str | Path | None = None,
+    backend: str | None = None,
+    redraw: bool = False,
+    model: Any = None,
+    tokenizer: Any = None,
+    quiet: bool = False,
+) -> dict:
     """Sample (or take recorded completions), score, probe, estimate the signal, select what to read.
 
     Args:
         completions: a file of recorded completions in the place of sampling; see `recorded.FORMAT`.
+        backend, redraw: as of `draw_samples`.
         model, tokenizer: the config's model if the caller has loaded it.
         quiet: no progress and no table.
 
@@ -44,7 +54,7 @@ def run_inspection(config: Config, *, completions: str | Path | None = None, mod
         if completions is not None:
             samples = import_recorded(Path(completions), config, rewards, rows)
         else:
-            samples = draw_samples(config, rows, model=model, tokenizer=tokenizer, quiet=quiet)
+            samples = draw_samples(config, rows, backend=backend, redraw=redraw, model=model, tokenizer=tokenizer, quiet=quiet)
         scores, seconds = score_samples(rewards, samples, inspection.pass_threshold)
         save_scores(folder, scores_header(config, rewards, samples), scores)
         labels = _labels(folder, samples, scores, inspection.reviewers)
