@@ -148,5 +148,7 @@ def _stdout_to_stderr():
     try:
         yield
     finally:
+        with contextlib.suppress(ValueError):
+            sys.stdout.flush()
         os.dup2(kept, 1)
         os.close(kept)
