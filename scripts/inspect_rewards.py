@@ -49,6 +49,7 @@ def build_parser() -> argparse.ArgumentParser:
     examples = [
         "python inspect_rewards.py run config.yaml",
         "python inspect_rewards.py run config.yaml --completions recorded.jsonl --json",
+        "python inspect_rewards.py run config.yaml --backend vllm --keep-band 0.2 0.8",
         "python inspect_rewards.py review config.yaml --reviewer ada",
         "python inspect_rewards.py gate config.yaml",
     ]
@@ -59,6 +60,10 @@ def build_parser() -> argparse.ArgumentParser:
     run.add_argument("--completions", metavar="FILE.jsonl", help="recorded completions in the place of sampling (format: inspect_rewards.py --help)")
     run.add_argument("--backend", choices=("transformers", "vllm", "openai"), help="what draws the completions")
     run.add_argument("--redraw", action="store_true", help="set samples that another backend drew aside, and draw new ones")
+    run.add_argument("--keep-band", nargs=2, type=float, metavar=("LOW", "HIGH"), help="write the training rows whose success rate is within")
+    run.add_argument(
+        "--band-file", metavar="FILE.jsonl", help="where --keep-band writes (default: train.band-LOW-HIGH.jsonl in the inspection folder)"
+    )
     review = commands.add_parser("review", help="read the selected samples in this terminal")
     review.add_argument("--reviewer", help="your name, kept with each label (default: the login name)")
     gate = commands.add_parser("gate", help="decide whether training may start")
@@ -80,7 +85,14 @@ def run(args: argparse.Namespace) -> tuple[int, dict]:
     from grpo_rlvr.config import load_config
     from grpo_rlvr.inspection.run import run_inspection
 
-    result = run_inspection(load_config(args.config), completions=args.completions, backend=args.backend, redraw=args.redraw)
+    result = run_inspection(
+        load_config(args.config),
+        completions=args.completions,
+        backend=args.backend,
+        redraw=args.redraw,
+        keep_band=args.keep_band,
+        band_file=args.band_file,
+    )
     return (0 if result["go"] else 1), result
 
 
