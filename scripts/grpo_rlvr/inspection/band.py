@@ -59,7 +59,11 @@ def write_band(config: Config, signal: Mapping, band: tuple[float, float], file:
         "sampled": len(prompts),
         "rows": len(lines),
         "samples_per_prompt": sizes[len(sizes) // 2] if sizes else 0,
-        **(certainty(prompts, Spread(**signal["spread"]), low, high) if prompts else {"expected_inside": None, "expected_missed": 0.0}),
+        **(
+            certainty(prompts, Spread(tuple(map(tuple, signal["spread"]))), low, high)
+            if prompts
+            else {"expected_inside": None, "expected_missed": 0.0}
+        ),
         "use": "no sampled prompt is in the band: widen it, or sample more prompts (inspection.prompts)",
     }
     if kept:

@@ -82,7 +82,7 @@ def estimate_signal(
         "flat_groups": flat,
         "length": _lengths(verdicts, tokens, characters),
         "dead_groups_by_size": {str(size): dead_groups(list(groups.values()), size, spread) for size in sorted({*GROUP_SIZES, num_generations})},
-        "spread": {"a": spread.a, "b": spread.b} if spread else None,
+        "spread": [list(part) for part in spread.parts] if spread else None,
         "per_prompt": _per_prompt(counts, spread),
     }
 
