@@ -122,7 +122,7 @@ def test_a_total_that_rises_while_the_gold_falls():
         return text.count("=") / 40
 
     found = compare(side(of(0.6), reward=count), side(of(0.1), reward=count, seed=1), [Reward()], {})
-    assert ("gold", "error") in grave(found) and "60%" in next(f["message"] for f in found if f["finding"] == "gold").replace("59%", "60%")
+    assert found[0]["finding"] == "gold" and "fell from 54% to 12%: reward and truth part" in found[0]["message"]
 
 
 def test_a_watched_reward_that_falls_while_the_total_rises():

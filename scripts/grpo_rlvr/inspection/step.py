@@ -14,7 +14,7 @@ from grpo_rlvr.config import Config
 from grpo_rlvr.errors import Problem, UserError
 from grpo_rlvr.inspection import step_report
 from grpo_rlvr.inspection.clusters import mean
-from grpo_rlvr.inspection.growth import Side, compare, measures, text_id
+from grpo_rlvr.inspection.growth import Side, compare, ends_in_gold, measures, text_id
 from grpo_rlvr.inspection.jsonl import Line, locked
 from grpo_rlvr.inspection.kinds import Kind, members
 from grpo_rlvr.inspection.labels import load_labels
@@ -154,7 +154,7 @@ class _Tables:
                 {
                     "step": step,
                     "mean_total": mean([_logged_total(logged, rewards) for logged in found.logged]),
-                    "gold_share": _gold_share(samples),
+                    "gold_share": mean([ends_in_gold(s) for s in samples]),
                     "kinds": [len(there.get(kind, ())) / len(samples) for kind in kinds],
                 }
             )
@@ -228,12 +228,6 @@ def _logged(run: Path, step: int) -> dict:
 def _logged_total(logged: Mapping[str, float | None], rewards: Sequence) -> float | None:
     values = [r.weight * logged[r.name] for r in rewards if logged.get(r.name) is not None]
     return sum(values) if values else None
-
-
-def _gold_share(samples: Sequence[dict]) -> float | None:
-    from grpo_rlvr.inspection.growth import ends_in_gold
-
-    return mean([ends_in_gold(s) for s in samples])
 
 
 def _next_step(findings: Sequence[Mapping]) -> str:
