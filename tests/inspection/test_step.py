@@ -154,21 +154,29 @@ def test_a_careless_reward_trained_anyway_is_caught_while_reward_and_truth_part(
     from grpo_rlvr.demo.project import build
     from grpo_rlvr.demo.sums import oracle
 
-    made = build(tmp_path / "careless", "tiny", "careless", 0, 24, lambda *a: None)
-    text = made.config.read_text().replace("  eval: data/eval.jsonl\n", "")
-    made.config.write_text(text.replace("grpo:\n", "grpo:\n  log_completions: true\n"))
+    made = build(tmp_path / "careless", "tiny", "careless", 0, 22, lambda *a: None)
+    text = made.config.read_text()
+    changes = {"grpo:\n": "grpo:\n  log_completions: true\n", "  eval: data/eval.jsonl\n": "", "learning_rate: 3.0e-04": "learning_rate: 1.0e-03",
+               '"linear"': '"constant_with_warmup"', "per_device_train_batch_size: 128": "per_device_train_batch_size: 64"}  # fmt: skip
+    for old, new in changes.items():
+        assert old in text
+        text = text.replace(old, new)
+    made.config.write_text(text)
     config = load_config(made.config)
     assert run_inspection(config, quiet=True)["go"] is False
     command = [sys.executable, str(ROOT / "scripts/train.py"), str(made.config), "--without-gate", "to see what becomes of it"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=500)
     assert done.returncode == 0, done.stderr[-2000:]
-    result = run_step(config, config.run_folder, quiet=True)
-    assert result["step"] == 24 and result["found"]
-    found = {f["finding"]: f for f in result["findings"] if f["severity"] == "error"}
-    assert set(found) >= {"probe", "gold"} and "reward and truth part" in found["gold"]["message"]
-    assert result["now"]["mean_total"] > result["first"]["mean_total"] + 0.02
-    # The oracle, which shares no code with what found it, agrees: the proxy rose and the truth fell.
-    first, now = (load_samples(folder) for folder in (config.inspection_folder, config.inspection_folder / "steps" / "000024"))
-    truth = [sum(oracle(s["completion"][0]["content"], s["columns"]["answer"]) for s in side) / len(side) for side in (first, now)]
-    assert truth[1] < truth[0] - 0.02
-    assert result["first"]["gold_share"] == pytest.approx(truth[0], abs=0.02) and "logged_mean_tokens" in result["now"]
+    steps = config.inspection_folder / "steps"
+    early, late = (run_step(config, config.run_folder, step, quiet=True) for step in ("12", "latest"))
+    for result in (early, late):
+        found = {f["finding"]: f for f in result["findings"] if f["severity"] == "error"}
+        assert result["found"] and set(found) >= {"probe", "gold"} and "reward and truth part" in found["gold"]["message"]
+    assert late["step"] == 22 and "logged_mean_tokens" in late["now"]
+    assert any(f["finding"] == "new_kind" for f in late["findings"])
+    # The oracle, which shares no code with what found it, agrees: the reward rises while the truth falls.
+    folders = (config.inspection_folder, steps / "000012", steps / "000022")
+    truth = [sum(oracle(s["completion"][0]["content"], s["columns"]["answer"]) for s in x) / len(x) for x in map(load_samples, folders)]
+    proxy = [early["first"]["mean_total"], early["now"]["mean_total"], late["now"]["mean_total"]]
+    assert truth[0] > truth[1] > truth[2] and proxy[0] < proxy[1] < proxy[2], (truth, proxy)
+    assert early["first"]["gold_share"] == pytest.approx(truth[0], abs=0.02)

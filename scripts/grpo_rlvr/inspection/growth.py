@@ -35,12 +35,13 @@ class Side:
     probes: Sequence[Mapping] = ()
 
 
-def compare(first: Side, now: Side, rewards: Sequence, labels: Mapping[str, str]) -> list[dict]:
+def compare(first: Side, now: Side, rewards: Sequence, labels: Mapping[str, str], truncated_share: float | None = None) -> list[dict]:
     """Findings, the gravest first: each with `finding`, `severity` (error, warning, note, ok), `message` and `sample_ids` (of `now`) that show it.
 
     Args:
         rewards: with `name`, `weight` and `required`, in the order of training.
         labels: pass, fail or unsure by sample id (of a text: without the number of its repetition), from every reading so far.
+        truncated_share: of `now`, where the samples do not tell how they ended.
     """
     found = [
         *_probes(first, now),
@@ -49,7 +50,7 @@ def compare(first: Side, now: Side, rewards: Sequence, labels: Mapping[str, str]
         *_rewards_part(first, now, rewards),
         *new_kinds(first, now, labels),
         *_failed_kinds(first, now, labels),
-        *_shifts(first, now),
+        *_shifts(first, now, truncated_share),
     ]
     order = ("error", "warning", "note", "ok")
     return sorted(found, key=lambda f: order.index(f["severity"]))
@@ -108,9 +109,15 @@ def new_kinds(first: Side, now: Side, labels: Mapping[str, str]) -> list[dict]:
     chosen: list[tuple[Kind, set[int], float]] = []
     for _, _, kind, places, share_first in sorted(candidates, key=lambda c: c[:3]):
         # A new opening comes with new phrases: one cause, one finding.
-        if all(len(places & other) < 0.7 * len(places | other) for _, other, _ in chosen):
+        if not any(_overlap(places, other, kind.family == "phrase") for _, other, _ in chosen):
             chosen.append((kind, places, share_first))
     return [_kind_finding(now, labels, *kind) for kind in chosen[:MOST_KINDS]]
+
+
+def _overlap(places: set[int], other: set[int], part_of_it: bool) -> bool:
+    """Whether two kinds are mostly the same samples; for a phrase, also whether it is mostly found in the other's."""
+    whole = min(len(places), len(other)) if part_of_it else len(places | other)
+    return len(places & other) >= 0.7 * whole
 
 
 def _kind_finding(now: Side, labels: Mapping[str, str], kind: Kind, places: set[int], share_first: float) -> dict:
@@ -214,9 +221,10 @@ def _failed_kinds(first: Side, now: Side, labels: Mapping[str, str]) -> list[dic
     return []
 
 
-def _shifts(first: Side, now: Side) -> list[dict]:
+def _shifts(first: Side, now: Side, truncated_share: float | None) -> list[dict]:
     """Lengths, truncation, duplicates, None: warnings where the reward then judges less than it did, else notes."""
     before, after = measures(first, ()), measures(now, ())
+    after["truncated_share"] = after["truncated_share"] if truncated_share is None else truncated_share
     found = []
 
     def grew(name: str, by: float) -> bool:

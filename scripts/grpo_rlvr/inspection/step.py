@@ -60,7 +60,8 @@ def run_step(config: Config, run: Path, step: str = "latest", quiet: bool = Fals
         scores, _ = score_samples(rewards, samples, threshold)
         mine = {s["sample_id"]: label for s in samples if (label := labels.get(text_id(s["sample_id"])))}
         now = Side(samples, scores, run_probes(rewards, samples, scores, threshold, mine))
-        findings = compare(first, now, rewards, labels)
+        logged = _logged(run, at)
+        findings = compare(first, now, rewards, labels, logged.get("logged_truncated_share"))
         ids = _select(config, now, findings, labels)
         header = make_header({"source": "tables", "steps": steps}, {"run": None}, len(samples))
         write_text(folder / "samples.jsonl", "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in [header, *samples]))
@@ -77,7 +78,7 @@ def run_step(config: Config, run: Path, step: str = "latest", quiet: bool = Fals
             "left_out": run_tables.left_out(steps),
             "findings": findings,
             "first": measures(first, rewards),
-            "now": {**measures(now, rewards), **_logged(run, at)},
+            "now": {**measures(now, rewards), **logged},
             "signal": signal["verdict"],
             "history": run_tables.history(at, rewards, [Kind(*f["kind"]) for f in findings if "kind" in f]),
             "selected": len(ids),
