@@ -6,9 +6,10 @@ import random
 from dataclasses import dataclass
 
 import pytest
-from grpo_rlvr.inspection.growth import Side, compare, ends_in_gold
+from grpo_rlvr.inspection.growth import compare, ends_in_gold
 from grpo_rlvr.inspection.kinds import Kind, frame, kinds_of, members, repetition, words_of
 from grpo_rlvr.inspection.samples import sample_ids
+from grpo_rlvr.inspection.sides import Side
 
 
 @dataclass
@@ -146,6 +147,7 @@ def test_probes_and_shifts():
     now = side(lambda p, rng: honest(0.5)(p, rng) * 3, probes=[probe], reward=lambda p, t: None if p == 3 else 1.0)
     for sample in now.samples[::4]:
         sample["finish"] = "length"
+    assert ("truncation", "warning") in grave(compare(first, side(honest(0.5), seed=1), [Reward()], {}, truncated_share=0.4))
     found = compare(first, now, [Reward()], {})
     assert [f["finding"] for f in found if f["severity"] == "error"][0] == "probe" and "(at first: 0 of 9)" in found[0]["message"]
     assert {("none", "warning"), ("truncation", "warning")} <= set(grave(found)) and any(f["finding"] == "length" for f in found)

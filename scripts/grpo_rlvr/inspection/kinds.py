@@ -9,13 +9,12 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
 from grpo_rlvr.completions import completion_text
 
-EDGE = 6  # words of an opening or an ending
-PHRASE = 3
+EDGE = 6  # words of an opening or an ending; a phrase has three
 MOST_WORDS = 4000  # of a completion; what repeats after that repeated before
 LOOP = 0.5  # share of 4-word sequences that stood there before
 FRAME_PARTS = 12
@@ -36,18 +35,19 @@ def words_of(text: str) -> list[str]:
     return ["#" if word[0].isdigit() else word.lower() for word in found]
 
 
-def kinds_of(text: str) -> set[Kind]:
-    """The kinds that one completion alone shows."""
+def kinds_of(text: str, phrases: Collection[str] | None = None) -> set[Kind]:
+    """The kinds that one completion alone shows; of its phrases only those in `phrases`, if given."""
     words = words_of(text)
     found = {Kind("frame", frame(text))}
     if words:
         found |= {Kind("opening", " ".join(words[:EDGE])), Kind("ending", " ".join(words[-EDGE:]))}
-        found |= {Kind("phrase", " ".join(words[i : i + PHRASE])) for i in range(len(words) - PHRASE + 1)}
+        own = set(map(" ".join, zip(words, words[1:], words[2:], strict=False)))
+        found |= {Kind("phrase", phrase) for phrase in (own if phrases is None else own.intersection(phrases))}
     else:
         found.add(Kind("opening", "(empty)"))
     if repetition(words) >= LOOP:
         found.add(Kind("loop", "repeats itself"))
-    if any(unicodedata.category(c) in ("Cf", "Co", "Cs") for c in text if ord(c) > 127):
+    if not text.isascii() and any(unicodedata.category(c) in ("Cf", "Co", "Cs") for c in text):
         found.add(Kind("invisible", "holds invisible characters"))
     return found
 
@@ -95,19 +95,23 @@ def repetition(words: Sequence[str]) -> float:
     return 1 - len(set(grams)) / len(grams)
 
 
-def members(samples: Sequence[dict]) -> dict[Kind, set[int]]:
-    """Places of the samples of each kind, with the kind "same text": one text, numbers and all, under three prompts or more."""
+def members(samples: Sequence[dict], wanted: Collection[Kind] | None = None) -> dict[Kind, set[int]]:
+    """Places of the samples of each kind, with the kind "same text": one text, numbers and all, under three prompts or more.
+
+    Args:
+        wanted: the only kinds to look for; phrases are many, and most of them nobody asks about.
+    """
+    phrases = None if wanted is None else {kind.pattern for kind in wanted if kind.family == "phrase"}
     found: dict[Kind, set[int]] = defaultdict(set)
-    texts: dict[str, set[int]] = defaultdict(set)
-    once: dict[str, set[Kind]] = {}  # equal completions are many in a trained policy
+    places_of: dict[str, set[int]] = defaultdict(set)  # equal completions are many in a trained policy
     for i, sample in enumerate(samples):
-        text = completion_text(sample["completion"])
-        if text not in once:
-            once[text] = kinds_of(text)
-        for kind in once[text]:
-            found[kind].add(i)
-        texts[" ".join(text.split()).lower()].add(i)
+        places_of[completion_text(sample["completion"])].add(i)
+    texts: dict[str, set[int]] = defaultdict(set)
+    for text, places in places_of.items():
+        for kind in kinds_of(text, phrases):
+            found[kind] |= places
+        texts[" ".join(text.split()).lower()] |= places
     for text, places in texts.items():
         if len({samples[i]["prompt_index"] for i in places}) >= 3:
             found[Kind("same text", text)] = places
-    return dict(found)
+    return {kind: places for kind, places in found.items() if wanted is None or kind in wanted}

@@ -14,7 +14,7 @@ from grpo_rlvr.config import Config
 from grpo_rlvr.errors import Problem, UserError
 from grpo_rlvr.inspection import step_report
 from grpo_rlvr.inspection.clusters import mean
-from grpo_rlvr.inspection.growth import Side, compare, ends_in_gold, measures, text_id
+from grpo_rlvr.inspection.growth import compare, ends_in_gold, measures
 from grpo_rlvr.inspection.jsonl import Line, locked
 from grpo_rlvr.inspection.kinds import Kind, members
 from grpo_rlvr.inspection.labels import load_labels
@@ -23,6 +23,7 @@ from grpo_rlvr.inspection.recorded import checked_samples
 from grpo_rlvr.inspection.samples import load_samples, make_header
 from grpo_rlvr.inspection.scores import load_scores, save_scores, score_samples, scores_header
 from grpo_rlvr.inspection.select import content, save_selection, select_samples
+from grpo_rlvr.inspection.sides import Side, text_id
 from grpo_rlvr.inspection.signal import signal_of
 from grpo_rlvr.inspection.tables import SWITCH, Found, is_table, of_training, read_parquet, table_paths
 
@@ -150,7 +151,7 @@ class _Tables:
             if not found.rows:
                 continue
             samples = [{**row, "prompt": self.rows[row["prompt_index"]]["prompt"], "columns": self.rows[row["prompt_index"]]} for row in found.rows]
-            there = members(samples) if kinds else {}
+            there = members(samples, kinds) if kinds else {}
             points.append(
                 {
                     "step": step,
