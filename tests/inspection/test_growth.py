@@ -9,7 +9,7 @@ import pytest
 from grpo_rlvr.inspection.growth import compare, ends_in_gold
 from grpo_rlvr.inspection.kinds import Kind, frame, kinds_of, members, repetition, words_of
 from grpo_rlvr.inspection.samples import sample_ids
-from grpo_rlvr.inspection.sides import Side
+from grpo_rlvr.inspection.sides import Side, finding
 
 
 @dataclass
@@ -101,6 +101,8 @@ def test_what_one_prompt_is_about_is_no_kind():
 
     first, now = side(honest(0.3)), side(lambda p, rng: story(p, rng) if p == 40 else honest(0.3)(p, rng), prompts=range(40, 44), each=32, seed=3)
     assert not [f for f in compare(first, now, [Reward()], {}) if f["finding"] == "new_kind"]
+    two = side(lambda p, rng: story(8, rng) if p < 42 else honest(0.3)(p, rng), prompts=range(40, 44), each=32, reward=lambda p, t: 1.0, seed=3)
+    assert not [f for f in compare(first, two, [Reward()], {}) if f["finding"] == "new_kind"]
     few = compare(first, side(story, prompts=[40, 41]), [Reward()], {})
     assert [f["message"] for f in few if f["finding"] == "new_kinds"] == [
         "completions of 2 prompts say nothing of kinds: more is needed of the run's tables"
@@ -151,6 +153,13 @@ def test_probes_and_shifts():
     found = compare(first, now, [Reward()], {})
     assert [f["finding"] for f in found if f["severity"] == "error"][0] == "probe" and "(at first: 0 of 9)" in found[0]["message"]
     assert {("none", "warning"), ("truncation", "warning")} <= set(grave(found)) and any(f["finding"] == "length" for f in found)
+
+
+def test_a_finding_shows_the_highest_paid_each_text_once():
+    now = side(lambda p, rng: f"{'a' * (p % 7)}<answer>{p}</answer>", each=2, reward=lambda p, text: (p % 7) / 10)
+    ids = finding("x", "note", "m", now, set(range(32)))["sample_ids"]
+    totals = {row["sample_id"]: row["total"] for row in now.scores}
+    assert [totals[i] for i in ids] == [0.6, 0.6, 0.5, 0.5, 0.4] and len({i.partition("-")[0] for i in ids}) == 5
 
 
 def test_gold_at_the_end():

@@ -20,8 +20,8 @@ from grpo_rlvr.inspection.kinds import Kind, members
 from grpo_rlvr.inspection.labels import load_labels
 from grpo_rlvr.inspection.probe import run_probes
 from grpo_rlvr.inspection.recorded import checked_samples
-from grpo_rlvr.inspection.samples import load_samples, make_header
-from grpo_rlvr.inspection.scores import load_scores, save_scores, score_samples, scores_header
+from grpo_rlvr.inspection.samples import load_samples, make_header, samples_path
+from grpo_rlvr.inspection.scores import load_scores, samples_digest, save_scores, score_samples, scores_header
 from grpo_rlvr.inspection.select import content, save_selection, select_samples
 from grpo_rlvr.inspection.sides import Side, text_id
 from grpo_rlvr.inspection.signal import signal_of
@@ -64,7 +64,7 @@ def run_step(config: Config, run: Path, step: str = "latest", quiet: bool = Fals
         logged = _logged(run, at)
         findings = compare(first, now, rewards, labels, logged.get("logged_truncated_share"))
         ids = _select(config, now, findings, labels)
-        header = make_header({"source": "tables", "steps": steps}, {"run": None}, len(samples))
+        header = make_header({"source": "tables", "steps": steps}, {"samples": samples_digest(samples)}, len(samples))
         write_text(folder / "samples.jsonl", "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in [header, *samples]))
         save_scores(folder, scores_header(config, rewards, samples), scores)
         save_selection(folder, ids, config.inspection.seed)
@@ -166,17 +166,15 @@ class _Tables:
 def _first(config: Config, rewards: Sequence, rows: Sequence[dict], tables: _Tables, at: int) -> tuple[Side, str]:
     """What to compare with: the first inspection, scored by today's rewards; without one, the run's first tables."""
     threshold = config.inspection.pass_threshold
-    try:
-        samples = load_samples(config.inspection_folder)
-    except UserError as exc:
+    if not samples_path(config.inspection_folder).exists():
         first = next(s for s in tables.paths if tables.read(s).rows)
         if first == at:
             fix = "run: inspect_rewards.py run CONFIG first, or wait for another table"
-            raise UserError("tables", Problem("--step", "there is nothing to compare with: no first inspection, and no earlier table", fix)) from exc
+            raise UserError("tables", Problem("--step", "there is nothing to compare with: no first inspection, and no earlier table", fix))
         samples, compared_with = tables.samples(tables.window(str(first))[1], rewards), f"step {first}"
         scores, _ = score_samples(rewards, samples, threshold)
     else:
-        compared_with = "inspection"
+        samples, compared_with = load_samples(config.inspection_folder), "inspection"
         try:
             scores = load_scores(config.inspection_folder, config, rewards, samples)
         except UserError:  # the rewards were mended since
