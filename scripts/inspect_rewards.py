@@ -40,7 +40,8 @@ gate: compares labels and rewards and writes gate.json, which train.py asks for.
   vllm            loads it into vLLM's offline engine
   openai          asks the server of inspection.server, such as a running `vllm serve`; its answers are kept as they come
 
---completions takes recorded completions instead of sampling (no torch needed), one JSON object a line:
+--completions takes recorded completions instead of sampling (no torch needed): FILE.parquet with these columns, a completion table that TRL
+wrote (grpo.log_completions: true), or FILE.jsonl with one JSON object a line:
   "completion"    what the model wrote: text, or a list of messages (needed)
   "prompt_index"  number of the training row it answers, from 0; or
   "prompt"        the prompt itself; without gold columns in the line, those of the training row with this prompt are taken
@@ -61,7 +62,7 @@ def build_parser() -> argparse.ArgumentParser:
     parser.epilog = EPILOG.lstrip("\n") + "\n\n" + parser.epilog
     commands = parser.add_subparsers(dest="command", required=True, metavar="{run,review,gate}")
     run = commands.add_parser("run", help="sample, score, attack the rewards, measure the signal, select what to read")
-    run.add_argument("--completions", metavar="FILE.jsonl", help="recorded completions in the place of sampling (format: inspect_rewards.py --help)")
+    run.add_argument("--completions", metavar="FILE", help="recorded completions in the place of sampling (format: inspect_rewards.py --help)")
     run.add_argument("--backend", choices=("transformers", "vllm", "openai"), help="what draws the completions")
     run.add_argument("--redraw", action="store_true", help="set samples that another backend drew aside, and draw new ones")
     run.add_argument("--keep-band", nargs=2, type=float, metavar=("LOW", "HIGH"), help="write the training rows whose success rate is within")

@@ -119,7 +119,12 @@ def test_without_tables_it_says_how_to_have_them_and_without_inspection_it_takes
     config, place = trained.write(PAID), trained.folder / "runs" / "one"
     with pytest.raises(UserError, match="log_completions: true"):
         run_step(config, trained.folder / "elsewhere", quiet=True)
-    (trained.inspection / "samples.jsonl").unlink()
+    samples = trained.inspection / "samples.jsonl"
+    whole = samples.read_bytes()
+    samples.write_bytes(whole[:-40])
+    with pytest.raises(UserError, match="samples.jsonl line 65"):  # damaged is not absent
+        run_step(config, place, quiet=True)
+    samples.unlink()
     result = run_step(config, place, quiet=True)
     assert result["compared_with"] == "step 1" and result["found"]
     with pytest.raises(UserError, match="nothing to compare with"):

@@ -90,6 +90,8 @@ def draw_samples(
         append_samples(folder, batch)
         samples.extend(batch)
 
+    if config.grpo.get("use_vllm") and header["sampling"]["backend"] == "transformers" and not quiet:
+        say("sampling with transformers although grpo.use_vllm is set: vllm is not installed here, or another backend was asked for")
     engine = open_backend(config, header["sampling"]["backend"], [rows[i]["prompt"] for i in dict.fromkeys(plan)], model=model, tokenizer=tokenizer)
     batches = _batches(config, rows, plan, len(samples), engine.batch_size)
     waiting = {b.start: kept for b in batches if len(kept := early.kept.get(b.start, [])) == len(b.prompts)}
