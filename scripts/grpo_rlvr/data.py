@@ -62,6 +62,15 @@ def load_rows(config: Config, split: str, limit: int | None = None) -> list[dict
     return [{ROW_ID: f"{split}:{i}", **row} for i, row in enumerate(rows)]
 
 
+def raw_lines(config: Config, split: str) -> list[str]:
+    """The rows of a split as JSON lines, in the order of `load_rows` and as they stand in the file: a line of a .jsonl file is copied."""
+    source = config.data.train if split == "train" else config.data.eval
+    path = config.resolve(source)
+    if path.suffix.lower() == ".jsonl" and path.is_file():
+        return [line.strip() for line in path.read_text(encoding="utf-8-sig").split("\n") if line.strip()]
+    return [json.dumps(row, ensure_ascii=False, default=str) for row in _read(config, source, f"data.{split}")]
+
+
 def check_rows(rewards: Sequence, rows: Sequence[dict], place: str = "data.train") -> None:
     """Refuse rows whose gold a reward cannot read, naming their numbers (0-based) and the reason.
 

@@ -28,7 +28,7 @@ from grpo_rlvr.inspection.sampling import planned_header
 from grpo_rlvr.inspection.scores import load_scores
 from grpo_rlvr.inspection.seal import broken_seal, is_sealed, sealed
 from grpo_rlvr.inspection.select import content, count_distinct, load_weights
-from grpo_rlvr.inspection.signal import estimate_signal
+from grpo_rlvr.inspection.signal import signal_of
 
 SCHEMA = "grpo-rlvr/gate/1"
 EACH = 5  # at least one in so many of `min_read` must be a completion that the reward passes, and as many one that it fails
@@ -145,21 +145,6 @@ def check_gate(config: Config, rewards: Sequence | None = None, rows: Sequence[d
             f"{k} is {today[k]!r} in training and was {drawn[k]!r} in the inspection" for k in today if k in drawn and not same(today[k], drawn[k])
         ]
     return {**gate, "warnings": warnings}
-
-
-def signal_of(samples: Sequence[dict], scores: Sequence[dict], num_generations: int) -> dict:
-    """`estimate_signal` on samples and their score rows."""
-    from grpo_rlvr.inspection.jsonl import canonical
-
-    return estimate_signal(
-        [s["prompt_index"] for s in samples],
-        [row["verdict"] for row in scores],
-        [row["total"] for row in scores],
-        [s["finish"] for s in samples],
-        [s["tokens"] for s in samples],
-        [canonical(s["completion"]) for s in samples],
-        num_generations,
-    )
 
 
 def merge_labels(labels: Sequence[dict], samples: Sequence[dict], scores: Sequence[dict], allowed: Sequence[str]) -> dict:

@@ -16,10 +16,13 @@ from grpo_rlvr.errors import Problem, UserError
 
 @dataclass(frozen=True)
 class Line:
-    """One line: its number (from 1), its bytes without the line end, and its object, or why it is none."""
+    """One line: its number (from 1), its bytes without the line end, and its object, or why it is none.
+
+    A row of a file that has no lines has the number that it has there (from 0) and no bytes.
+    """
 
     number: int
-    raw: bytes
+    raw: bytes | None
     value: dict | None
     problem: str = ""
 
