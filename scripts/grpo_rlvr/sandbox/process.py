@@ -120,7 +120,7 @@ class Sandbox:
         try:
             frames.send(self.process.stdin.fileno(), message)
         except (OSError, ValueError) as exc:
-            raise SandboxFault(f"{self.backend.name} does not listen: {self._complaint() or exc}") from exc
+            raise SandboxFault(f"{self.backend.name}: {self._complaint() or f'it does not listen ({exc})'}") from exc
 
     def kill(self) -> None:
         """End all its processes; from any thread."""
