@@ -36,9 +36,19 @@ def steps_reward(completions, **columns):
     return [min(1.0, 0.4 * ("<answer>" in text) + 0.1 * text.count("=")) for text in _texts(completions)]
 
 
+def brief(completions, **columns):
+    """Any digits in an answer tag are right, and short is good."""
+    return [max(0.0, ("<answer>" in text and text[-10:-9].isdigit()) - 0.02 * len(text)) for text in _texts(completions)]
+
+
 def format_short(completions, **columns):
     """Form only: nothing but an answer tag."""
     return [float(text.startswith("<answer>") and text.endswith("</answer>")) for text in _texts(completions)]
+
+
+def any_answer(completions, **columns):
+    """Pays everybody who writes an answer tag."""
+    return [float("<answer>" in text) for text in _texts(completions)]
 
 
 def often_none(completions, trainer_state=None, **columns):
@@ -74,16 +84,21 @@ RUNS = {
     "rate-x10": Run("rate_too_high", {"learning_rate": 3e-3, "lr_scheduler_type": "constant"}),
     "rate-tiny": Run("rate_without_effect", {"learning_rate": 1e-9}),
     "pays-length": Run("length_pays", {"max_completion_length": 60}, ("{use: 'rewards.py:pays_length', weight: 1.0}", "{use: exact, weight: 0.0}")),
-    "careless": Run("hacking", {}, ("{use: 'rewards.py:steps_reward', weight: 1.0}", "{use: exact, weight: 0.0}"), "careless"),
+    "careless": Run("hacking", {"max_steps": 160}, ("{use: 'rewards.py:steps_reward', weight: 1.0}", "{use: exact, weight: 0.0}"), "careless"),
+    "brevity": Run("length_pays", {}, ("{use: 'rewards.py:brief', weight: 1.0}", "{use: exact, weight: 0.0}")),
     "format-only": Run("format_only", {}, ("{use: 'rewards.py:format_short', weight: 1.0}", "{use: exact, weight: 0.2}")),
-    "no-end": Run("truncation", {"max_completion_length": 8}),
-    "all-masked": Run("all_masked", {"max_completion_length": 8, "mask_truncated_completions": True}),
+    "no-end": Run("truncation", {"max_completion_length": 4}),
+    "all-masked": Run("all_masked", {"max_completion_length": 4, "mask_truncated_completions": True}),
     "cold": Run("entropy_collapse", {"temperature": 0.01}),
     "entropy": Run("entropy_collapse", {"learning_rate": 1e-3, "lr_scheduler_type": "constant", "max_steps": 120}),
-    "dead-format": Run("all_solved", {}, ("{use: format, weight: 1.0}", "{use: exact, weight: 0.0}")),
+    "pays-all": Run("all_solved", {}, ("{use: 'rewards.py:any_answer', weight: 1.0}", "{use: exact, weight: 0.0}")),
     "never": Run("nothing_solved", {}, (EXACT,), "never"),
-    "stale": Run("stale_policy", {"num_iterations": 16, "learning_rate": 1e-3}),
-    "nan": Run("nan", {"learning_rate": 1e18, "max_grad_norm": 1e30, "warmup_steps": 0}),
+    "stale": Run(
+        "clip_always",
+        {"importance_sampling_level": "sequence", "loss_type": "grpo", "epsilon": 3e-4, "epsilon_high": 4e-4, "num_iterations": 8, "max_steps": 160,
+         "learning_rate": 1e-3},
+    ),
+    "nan": Run("nan", {"learning_rate": 1e18, "max_grad_norm": 1e30, "warmup_steps": 0, "num_iterations": 4}),
     "none-rising": Run("none_rising", {}, ("{use: 'rewards.py:often_none', weight: 1.0, required: true}", "{use: exact, weight: 0.0, required: false}")),
 }
 BASE = {

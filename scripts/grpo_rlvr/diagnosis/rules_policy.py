@@ -127,7 +127,7 @@ def _rate_without_effect(run: Run, at: Mapping[str, float]) -> Seen | None:
     reward, dead, gradient = run.reward, run.series("frac_reward_zero_std"), run.series("grad_norm")
     if run.log.last_step < at["steps"] or run.solved > 0.9 or (len(dead) and dead.late.mean > 0.8) or len(reward) < 8:
         return None
-    if (len(gradient) and gradient.late.median < 1e-6) or abs(reward.change) > max(0.02 * run.ceiling, reward.noise):
+    if (len(gradient) and gradient.late.median < 1e-6) or abs(reward.change) > max(0.02 * run.ceiling, 1.5 * reward.noise):
         return None
     for name in ("entropy", "completions/mean_length"):
         series = run.series(name)
@@ -193,7 +193,7 @@ def _clip_never(run: Run, at: Mapping[str, float]) -> Seen | None:
     clip = run.series(CLIP)
     if not run.known or run.on_policy is not False or run.setting("use_vllm") or clip.max > 0 or len(clip) < at["lines"]:
         return None
-    if not len(run.reward) or abs(run.reward.change) > max(0.02 * run.ceiling, run.reward.noise):
+    if not len(run.reward) or abs(run.reward.change) > max(0.02 * run.ceiling, 1.5 * run.reward.noise):
         return None
     used = f"num_iterations {run.setting('num_iterations')}, steps_per_generation {run.setting('steps_per_generation')}"
     return Seen([Evidence(CLIP, f"0 in all {len(clip)} lines"), Evidence("settings", f"{used}: a batch is used for several updates"), moved(run.reward, "reward")],
@@ -208,7 +208,7 @@ def _double(run: Run):
 def _entropy_collapse(run: Run, at: Mapping[str, float]) -> Seen | None:
     entropy, dead, spread = (run.series(n) for n in ("entropy", "frac_reward_zero_std", "reward_std"))
     low = entropy.late.mean < at["level"]
-    if not low or run.solved >= at["solved"]:
+    if not low or run.solved >= at["solved"] or run.still_rising:
         return None
     alike = dead.late.mean >= at["dead"] if len(dead) else (spread.late.mean < 0.5 * spread.early.mean if len(spread) >= 8 else None)
     if alike is False:
@@ -321,8 +321,9 @@ RULES = (
     ),
     Rule(
         "entropy_collapse", "Entropy collapsed: all completions are alike", ("entropy", "reward"),
-        "entropy below {level} nats over the last fifth, {dead} of the groups without variance (or reward_std halved), below {solved} of what can be had",
-        limits={"level": 0.05, "dead": 0.5, "solved": 0.85, "long": 200}, section="update",
+        "entropy below {level} nats over the last fifth, {dead} of the groups without variance (or reward_std halved), below {solved} of what can be had"
+        " and no longer rising",
+        limits={"level": 0.05, "dead": 0.4, "solved": 0.85, "long": 200}, section="update",
         cause="the policy is certain before it is right: too many updates on the same prompts, a temperature below 1, clipping that holds back rare tokens",
         remedy="go back to a checkpoint with entropy; temperature 1.0 or a little above, harder prompts, fewer updates on the same data; with several"
         " updates a batch a higher epsilon_high (dapo)",

@@ -50,8 +50,6 @@ def _length_pays(run: Run, at: Mapping[str, float]) -> Seen | None:
     named = correct is not reward
     if named and not _flat_or_falling(correct, at["correct"]):
         return None
-    if not named and r * r < at["r2"]:
-        return None  # without a correctness reward only a nearly exact function of the length is told from a real skill
     seen = Seen([Evidence(f"reward ~ {LENGTH}", f"their changes from step to step correlate with r = {r:.2f}"), moved(length, LENGTH), moved(reward, "reward")],
                 "high" if named else "medium")  # fmt: skip
     if named:
@@ -69,13 +67,30 @@ def _hacking(run: Run, at: Mapping[str, float]) -> Seen | None:
     for name in run.rewards_of("correct"):
         series = run.mean_of(name)
         unpaid = run.weights.get(name) == 0
-        if series.fell(at["fall"], 2) or (unpaid and _flat_or_falling(series, at["fall"]) and series.late.mean < 0.85):
+        turned = _turned(series, reward, at["turn"])
+        if turned:
+            seen.append(turned)
+        elif series.fell(at["fall"], 2) or (unpaid and _flat_or_falling(series, at["fall"]) and series.late.mean < 0.85):
             seen.append(moved(series, f"rewards/{name}/mean" + (" (weight 0, only watched)" if unpaid else "")))
     seen += _held_out(run, at)
     if not seen:
         return None
     confidence = "high" if len(seen) > 1 or "->" in seen[0].text else "medium"
     return Seen([moved(reward, "reward"), *seen], confidence, reward.first_step(lambda v: v >= reward.early.mean + at["rise"] * run.ceiling))
+
+
+def _turned(correct: Series, reward: Series, least: float) -> Evidence | None:
+    """Correctness rose and fell again while the reward went on rising."""
+    if len(correct) < 30 or len(reward) < 30:
+        return None
+    parts = [correct.part(i / 6, (i + 1) / 6) for i in range(6)]
+    top = max(range(5), key=lambda i: parts[i].mean)
+    drop = parts[top].mean - correct.late.mean
+    scatter = correct.noise / math.sqrt(1 / len(correct.early) + 1 / len(correct.late))
+    if drop < max(least, 2 * scatter * math.sqrt(1 / len(parts[top]) + 1 / len(correct.late))) or reward.late.mean <= reward.part(top / 6, (top + 1) / 6).mean:
+        return None
+    text = f"{parts[top].mean:.3g} (steps {parts[top].steps[0]}-{parts[top].steps[-1]}) -> {correct.late.mean:.3g}, while the reward went on rising"
+    return Evidence("correctness", text, parts[top].steps[-1], correct.steps[-1])
 
 
 def _held_out(run: Run, at: Mapping[str, float]) -> list[Evidence]:
@@ -88,9 +103,10 @@ def _held_out(run: Run, at: Mapping[str, float]) -> list[Evidence]:
         prompts = run.log.evaluation("held_out/prompts")
         n = prompts.values[-1] if len(prompts) else 64
         best, first, last = max(series.values), series.values[0], series.values[-1]
-        noise = math.sqrt(0.5 / n)  # of a difference of two shares, at worst
+        middle = sum(series.values) / len(series)
+        noise = math.sqrt(2 * max(0.05, middle * (1 - middle)) / n)  # of a difference of two shares, unpaired
         rise = run.reward.change / run.ceiling
-        if rise > 3 * noise and last - first < min(0.02, 0.2 * rise) and best - first < 0.5 * rise and last < 0.85:
+        if rise > 2.5 * noise and last - first < 0.25 * rise and best - first < 0.5 * rise and last < 0.85:
             return [Evidence(f"held-out {name.removeprefix('held_out/')}", f"{first:.3g} (step {series.steps[0]}) -> {last:.3g} (step {series.steps[-1]})",
                              series.steps[0], series.steps[-1])]  # fmt: skip
         return []
@@ -121,25 +137,25 @@ RULES = (
         cause="form is cheap and paid whatever the answer: the policy takes it, often with shorter and worse answers",
         remedy="give form a small weight (0.1 to 0.2 of correctness) or pay it only for right answers; check that correctness can be reached at all",
         doubt="correctness starts to rise once the form is learned: look again in a hundred steps",
-        explains=("hacking", "length_pays", "rate_too_high"), look=_format_only,
+        explains=("hacking", "length_pays", "rate_too_high", "dead_groups"), look=_format_only,
     ),
     Rule(
         "length_pays", "Reward follows length", ("reward", LENGTH),
-        "changes of reward and mean length correlate by {r} or more, both rise (length by {grows} of itself), correctness does not (without a"
-        " correctness reward: r squared at least {r2})", limits={"r": 0.6, "grows": 0.15, "correct": 0.03, "r2": 0.8}, section="reward",
+        "step-to-step changes of reward and mean length correlate by {r} or more (a skill that needs length reaches 0.5 to 0.9), the reward rises, the"
+        " length moves by {grows} of itself, and a correctness reward, if there is one, does not rise by {correct}", limits={"r": 0.95, "grows": 0.15, "correct": 0.03}, section="reward",
         cause="longer completions are paid more, whatever they say: a reward of length, of steps, of words",
         remedy="take the length out of the reward, or lower long right answers only (`use: length`); watch correctness with weight 0",
         doubt="within one prompt longer completions are right more often: then length is a skill, not a hole",
-        explains=("hacking", "length_growth"), look=_length_pays,
+        explains=("hacking", "length_growth", "truncation", "rate_too_high"), look=_length_pays,
     ),
     Rule(
         "hacking", "Reward rises, what it stands for does not (reward hacking)", ("reward", "rewards/<name>/mean|held_out/accuracy"),
-        "reward up by {rise} of its maximum, while a correctness reward falls by {fall}, one that is only watched (weight 0) does not rise, or"
-        " held-out accuracy stays where it was over 3 evaluations", limits={"rise": 0.05, "fall": 0.03}, section="reward",
+        "reward up by {rise} of its maximum, while a correctness reward falls by {fall} (or by {turn} from its height), one that is only watched (weight 0) does not rise, or"
+        " held-out accuracy stays where it was over 3 evaluations", limits={"rise": 0.05, "fall": 0.03, "turn": 0.1}, section="reward",
         cause="the reward has a hole, and the policy has found it",
         remedy="stop; read 20 of the best-paid completions (`inspect_rewards.py run config.yaml --from-run RUN`), close the hole, train again from the"
         " start, with an honest measure at weight 0 beside it",
-        doubt="an independent judge accepts the completions that are paid most", look=_hacking, explains=("length_growth", "kl_drift"),
+        doubt="an independent judge accepts the completions that are paid most", look=_hacking, explains=("length_growth", "kl_drift", "rate_too_high", "dead_groups", "truncation"),
     ),
     Rule(
         "length_growth", "Completions grow without getting better", (LENGTH, "reward"),

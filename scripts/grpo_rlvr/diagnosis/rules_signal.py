@@ -157,6 +157,7 @@ RULES = (
         cause="the verifier dies or runs out of time, or golds cannot be read; such completions teach nothing, and what remains is not a fair sample",
         remedy="look at the warnings of the reward (which row, which error), mend the golds, give the verifier more time or fewer at once",
         doubt="all the dropped completions are of a few rows: delete those rows", look=_none_rising,
+        explains=("gradient_zero", "dead_groups", "rate_without_effect", "hacking", "format_only"),
     ),
     Rule(
         "nothing_solved", "Nothing is ever solved", ("reward",),

@@ -111,6 +111,14 @@ class Run:
         return max(late, default=0.0)
 
     @property
+    def still_rising(self) -> bool:
+        """Whether the last fifth is still above the stretch before it."""
+        if len(self.reward) < 8:
+            return False
+        before = self.reward.part(0.5, 0.7).mean
+        return self.reward.late.mean - before > max(0.02 * self.ceiling, 0.5 * self.reward.noise)
+
+    @property
     def _correct_only(self) -> Series:
         return self.correctness if self.rewards_of("correct") else Series((), ())
 

@@ -1,0 +1,52 @@
+"""Each rule fires on its planted symptom, comes first, and stays silent on healthy logs."""
+
+from __future__ import annotations
+
+import dataclasses
+import random
+
+import pytest
+from grpo_rlvr.diagnosis.rules import RULES, diagnose
+from grpo_rlvr.training.variants import VARIANTS
+
+from diagnosis.planted import KINDS, PLANTS, healthy, planted, run_of
+
+SEEDS = range(5)
+
+
+def symptomatic(name: str, seed: int):
+    run = planted(name, seed)
+    if name == "stalled":
+        run = dataclasses.replace(run, watched=True, age_s=100_000.0)
+    if name == "nothing_trained":
+        run = dataclasses.replace(run, finished=True)
+    return run
+
+
+def test_each_rule_has_a_planted_log():
+    assert set(PLANTS) == {rule.name for rule in RULES}
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("name", PLANTS)
+def test_the_right_rule_comes_first(name, seed):
+    found = diagnose(symptomatic(name, seed)).findings
+    assert [f.name for f in found][:1] == [name], [(f.name, [e.text for e in f.evidence]) for f in found]
+    first = found[0]
+    assert first.evidence and all(e.text for e in first.evidence)
+    assert first.cause and first.remedy and first.doubt and first.confidence in ("high", "medium", "low")
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_silent_on_healthy_runs(kind):
+    # 25 seeds of each of 8 kinds of run, each at its end and cut at a random place, as --watch would see it.
+    alarms = []
+    for seed in range(25):
+        rows, settings, held_out = healthy(1000 + seed, kind)
+        cut = random.Random(seed).randint(8, len(rows))
+        for upto in (len(rows), cut):
+            seen = {s: a for s, a in held_out.items() if s <= rows[upto - 1]["step"]}
+            for known in (settings, {}):
+                found = diagnose(run_of(rows[:upto], known, seen)).findings
+                alarms += [(kind, seed, upto, f.name, [e.text for e in f.evidence]) for f in found]
+    assert alarms == []
