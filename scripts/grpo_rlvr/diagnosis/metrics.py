@@ -40,8 +40,12 @@ class Log:
     def series(self, name: str) -> Series:
         """The finite values of `name`; empty if it was not logged."""
         if name not in self._series:
-            pairs = [(s, v) for s, v in zip(self.steps, self.columns.get(name, ()), strict=False) if v is not None and math.isfinite(v)]
-            self._series[name] = Series([s for s, _ in pairs], [v for _, v in pairs]) if pairs else EMPTY
+            column = self.columns.get(name, [])
+            if _all_finite(column):
+                self._series[name] = Series(self.steps, column) if column else EMPTY
+            else:
+                pairs = [(s, v) for s, v in zip(self.steps, column, strict=True) if v is not None and math.isfinite(v)]
+                self._series[name] = Series([s for s, _ in pairs], [v for _, v in pairs]) if pairs else EMPTY
         return self._series[name]
 
     def evaluation(self, name: str) -> Series:
@@ -50,7 +54,15 @@ class Log:
 
     def nonfinite(self, name: str) -> list[tuple[int, float]]:
         """(step, value) of the values that are nan or infinite."""
-        return [(s, v) for s, v in zip(self.steps, self.columns.get(name, ()), strict=False) if v is not None and not math.isfinite(v)]
+        column = self.columns.get(name, [])
+        if _all_finite(column):
+            return []
+        return [(s, v) for s, v in zip(self.steps, column, strict=True) if v is not None and not math.isfinite(v)]
+
+    def count(self, name: str) -> int:
+        """Lines that hold a value of `name`, finite or not."""
+        column = self.columns.get(name, [])
+        return len(column) - column.count(None)
 
     @property
     def rewards(self) -> list[str]:
@@ -72,6 +84,11 @@ class Log:
         return gaps[len(gaps) // 2] if gaps else 1
 
 
+def _all_finite(column: list[float | None]) -> bool:
+    """Whether every value is there and finite; quick, since long logs are asked for it by every rule."""
+    return None not in column and math.isfinite(sum(column))
+
+
 def build(rows: Iterable[Mapping[str, Any]], kind: str) -> Log:
     """A log from rows of raw names; a step that comes again (a resumed run) replaces the earlier one.
 
@@ -80,19 +97,30 @@ def build(rows: Iterable[Mapping[str, Any]], kind: str) -> Log:
     log, names, waiting = Log(kind=kind), {}, {}
     last: int | None = None
     ordered = True
+    alike: tuple[str, ...] = ()  # the names of the last line, and where its values went: most lines are like the one before
+    places: list[list] = []
     for row in rows:
+        seconds = row.get("reward_seconds")
+        if isinstance(seconds, dict):
+            row = {**row, **{f"reward_seconds/{k}": v for k, v in seconds.items()}}
+            del row["reward_seconds"]
+        if places and tuple(row) == alike and type(step := row["step"]) is int and step > last and not waiting:
+            last = step
+            log.steps.append(step)
+            for column, (key, raw) in zip(places, row.items(), strict=True):
+                column.append(raw if type(raw) is float else number(raw))
+                if raw is None:
+                    log.nulls[names[key]] = log.nulls.get(names[key], 0) + 1
+            continue
         step = _step(row)
         values, ended = {}, "train_runtime" in row
         for key, raw in row.items():
             name = names.get(key) or names.setdefault(key, canonical(key))
             if name in ("step", "nonfinite", "schema"):
                 continue
-            if isinstance(raw, dict):  # reward_seconds of our progress lines
-                values.update({f"{name}/{k}": number(v) for k, v in raw.items()})
-            else:
-                values[name] = number(raw)
-                if raw is None:
-                    log.nulls[name] = log.nulls.get(name, 0) + 1
+            values[name] = number(raw)
+            if raw is None:
+                log.nulls[name] = log.nulls.get(name, 0) + 1
         for name in row.get("nonfinite") or ():
             values[canonical(str(name))] = math.nan
         if step is None:
@@ -123,10 +151,22 @@ def build(rows: Iterable[Mapping[str, Any]], kind: str) -> Log:
             if len(column) < n:
                 column.extend([None] * (n - len(column)))
             column.append(value)
+        alike, places = tuple(row), _places(row, names, columns)
+    log.columns.pop("step", None)
     for column in log.columns.values():
         column.extend([None] * (len(log.steps) - len(column)))
     _name_times(log)
     return log if ordered else _merge(log)
+
+
+def _places(row: Mapping[str, Any], names: Mapping[str, str], columns: dict[str, list]) -> list[list]:
+    """The column of each value of the line, where the next line may be appended value by value; empty where it needs more care."""
+    if not isinstance(row.get("step"), int) or any(v is not None and not isinstance(v, int | float) for v in row.values()):
+        return []
+    targets = ["step" if key == "step" else names[key] for key in row]
+    if len(set(targets)) < len(targets) or any(t.startswith("eval_") or t == "schema" for t in targets) or "train_runtime" in row:
+        return []
+    return [columns.setdefault(t, []) for t in targets]
 
 
 def _merge(log: Log) -> Log:

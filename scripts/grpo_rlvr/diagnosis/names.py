@@ -46,7 +46,7 @@ METRICS = tuple(
         ("clip_ratio/low_min", CLIPPED, "the same, least of all completions", "0"),
         ("clip_ratio/high_mean", CLIPPED, "share of tokens clipped above 1 + epsilon_high", "exactly 0 with one update a batch; else below 0.2"),
         ("clip_ratio/high_max", CLIPPED, "the same, most of all completions", "below 0.5"),
-        ("clip_ratio/region_mean", CLIPPED, "clipped on either side", "exactly 0 with one update a batch; else below 0.3 (gspo: below 0.7)"),
+        ("clip_ratio/region_mean", CLIPPED, "clipped on either side", "exactly 0 with one update a batch; else below 0.3 (gspo: more at first)"),
         ("cispo_clip_ratio", "loss_type cispo", "share of tokens whose weight was capped", "below 0.05"),
         ("vespo/phi_seq_mean", "loss_type vespo", "mean weight of a completion", "near 1"),
         ("kl", "beta above 0", "KL to the reference model, nats a token", "0 at the start, below 0.3, without spikes"),

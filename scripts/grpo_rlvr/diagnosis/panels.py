@@ -31,14 +31,16 @@ def panels(run: Run) -> dict[str, Panel]:
     name = "held-out accuracy"
     if not len(held):
         held, name = run.log.evaluation("reward"), "held-out reward"
-    single = len(rewards) == 1 and run.weights.get(run.log.rewards[0]) in (1.0, None)
+    paid = [n for n in run.log.rewards if run.weights.get(n) != 0]
+    if len(paid) == 1 and run.weights.get(paid[0]) in (1.0, None):  # it is the reward itself
+        rewards = [curve for curve, n in zip(rewards, run.log.rewards, strict=False) if n != paid[0]]
     length = "completions/"
     found = {
-        "reward": Panel("Reward", "", [Curve("reward", run.reward, 0), *([] if single else rewards), Curve(name, held, 5, points=True)], lowest=0.0),
+        "reward": Panel("Reward", "", [Curve("reward", run.reward, 0), *rewards, Curve(name, held, 5, points=True)], lowest=0.0),
         "length": Panel("Completion length", "tokens", [Curve("mean", s(length + "mean_length"), 0), Curve("ended by itself", s(length + "mean_terminated_length"), 2),
                                                         Curve("longest", s(length + "max_length"), 4)], lowest=0.0),
         "entropy": Panel("Entropy", "nats a token", [Curve("entropy", s("entropy"), 0)], lowest=0.0),
-        "groups": Panel("Groups and completions that teach nothing", "share", [Curve("groups without variance", s("frac_reward_zero_std"), 0),
+        "groups": Panel("Dead groups, cut completions", "share", [Curve("groups without variance", s("frac_reward_zero_std"), 0),
                         Curve("cut at the limit", s(length + "clipped_ratio"), 3), Curve("dropped", s("dropped_share"), 5)], 0.0, 1.0),
         "gradient": Panel("Gradient norm", "", [Curve("grad_norm", s("grad_norm"), 0)]),
         "kl": Panel("KL to the reference", "nats a token", [Curve("kl", s("kl"), 0)], lowest=0.0),
@@ -62,7 +64,9 @@ def _weight(run: Run, name: str) -> str:
 
 def _reward_times(run: Run) -> list[Curve]:
     names = [n for n in run.log.columns if n.startswith("reward_seconds/")]
-    return [Curve(f"reward {n.removeprefix('reward_seconds/')}", run.series(n), 1 + i % 4) for i, n in enumerate(names[:4])]
+    steps = run.series("step_time")
+    seen = [n for n in names if len(steps) and len(run.series(n)) and run.series(n).max > 0.02 * steps.max]
+    return [Curve(f"reward {n.removeprefix('reward_seconds/')}", run.series(n), 1 + i % 4) for i, n in enumerate(seen[:4])]
 
 
 def throughput(run: Run) -> Series:

@@ -9,6 +9,7 @@ import base64
 import hashlib
 import html
 import json
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -26,6 +27,7 @@ from grpo_rlvr.yaml_file import read_mapping
 
 HERE = Path(__file__).resolve().parent
 RECIPE = HERE.parents[2] / "templates" / "config.yaml"
+DOUBTS_THE_REWARD = {"hacking", "length_pays", "format_only", "all_solved"}
 SECTIONS_COMPARED = ("model", "grpo", "rewards", "variant")
 
 
@@ -45,8 +47,8 @@ def page(run: Run, answer: Diagnosis) -> str:
     samples, remark = shown_samples(root, run.weights)
     main = "".join((
         _head(run, answer, root),
-        _before_after(run),
         _symptoms(answer),
+        _before_after(run, answer),
         _curves(drawn, marked, first, last),
         _samples(samples, remark),
         _gate(run),
@@ -82,7 +84,7 @@ def _head(run: Run, answer: Diagnosis, root: Path) -> str:
     return f'<header>{top}<p class="lead">{_text(summary(run, answer))}</p><dl class="facts">{shown}</dl></header>'
 
 
-def _before_after(run: Run) -> str:
+def _before_after(run: Run, answer: Diagnosis) -> str:
     held = run.result.get("held_out")
     if isinstance(held, Mapping) and held.get("difference") is not None and held.get("ci95"):
         low, high = held["ci95"]
@@ -90,8 +92,10 @@ def _before_after(run: Run) -> str:
             f'<div class="big"><b>{100 * held["before"]:.1f}%</b><i>→</i><b>{100 * held["after"]:.1f}%</b></div>'
             f"<p>{100 * held['difference']:+.1f} points, 95% interval {100 * low:+.1f} to {100 * high:+.1f}, {held.get('prompts', '?')} held-out prompts, paired</p>"
         )
+        hole = {f.name for f in answer.findings} & DOUBTS_THE_REWARD
+        doubt = '<p class="warned">Judged by the rewards of this run: if they have a hole, as the diagnosis says, this figure has it too.</p>' if hole else ""
         verdict = "better beyond the interval" if low > 0 else "worse beyond the interval" if high < 0 else "no difference that the interval would not cover"
-        return f'<section class="card"><h2>Held-out accuracy, before and after</h2>{rows}<p class="muted">{verdict}</p></section>'
+        return f'<section class="card"><h2>Held-out accuracy, before and after</h2>{rows}<p class="muted">{verdict}</p>{doubt}</section>'
     accuracy = run.log.evaluation("held_out/accuracy")
     if len(accuracy) >= 2:
         text = f"{accuracy.values[0]:.1%} at step {accuracy.steps[0]}, {accuracy.values[-1]:.1%} at step {accuracy.steps[-1]} (the run has no final comparison yet)"
@@ -121,11 +125,11 @@ def _symptom(finding: Finding, number: int) -> str:
         f'<article class="card symptom"><h3><span class="number">{number}</span>{_text(finding.rule.title)}</h3>'
         f'<p class="muted"><code>{finding.name}</code>, confidence {finding.confidence}{since}</p>'
         f'<div class="scroll"><table class="evidence">{evidence}</table></div>'
-        f"<p><b>Why:</b> {_text(finding.cause)}.</p><p><b>Do:</b> {_text(finding.remedy)}.</p>"
+        f"<p><b>Why:</b> {_prose(finding.cause)}.</p><p><b>Do:</b> {_prose(finding.remedy)}.</p>"
         + (f"<pre>{_text(patch)}</pre>" if patch else "")
         + variant
         + follows
-        + f'<p class="muted">What would speak against it: {_text(finding.doubt)}.</p></article>'
+        + f'<p class="muted">What would speak against it: {_prose(finding.doubt)}.</p></article>'
     )
 
 
@@ -187,7 +191,7 @@ def _settings(run: Run) -> str:
         return '<section class="card"><h2>Settings</h2><p>The config is that of the recipe (templates/config.yaml).</p></section>'
     body = "".join(f"<tr><th>{_text(k)}</th><td>{_text(a, 200)}</td><td>{_text(b, 200)}</td></tr>" for k, a, b in rows)
     head = "<tr><th>setting</th><th>recipe</th><th>this run</th></tr>"
-    return f'<section class="card"><h2>Settings that differ from the recipe</h2><div class="scroll"><table>{head}{body}</table></div></section>'
+    return f'<section class="card"><h2>Settings that differ from the recipe</h2><div class="scroll"><table class="settings">{head}{body}</table></div></section>'
 
 
 def differences(config: Mapping[str, Any]) -> list[tuple[str, str, str]]:
@@ -242,6 +246,11 @@ def _curve_numbers(curve: Curve) -> dict:
 
 def _text(value: Any, chars: int = 400) -> str:
     return html.escape(visible(fold(str(value), chars, 40)))
+
+
+def _prose(text: str) -> str:
+    """Our own sentences: what stands between backticks is code."""
+    return re.sub(r"`([^`]+)`", r"<code>\1</code>", _text(text, 1500))
 
 
 def _json(value: object) -> str:

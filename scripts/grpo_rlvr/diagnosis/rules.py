@@ -85,14 +85,14 @@ def _has(run: Run, name: str, least: int) -> bool:
     if name == "held_out/accuracy":
         return len(run.log.evaluation(name)) > 0
     # A column that holds nan alone still says something.
-    return sum(v is not None for v in run.log.columns.get(name, ())) >= min(least, 1 if run.log.nonfinite(name) else least)
+    return run.log.count(name) >= (1 if run.log.nonfinite(name) else least)
 
 
 def _notes(run: Run, seen: Mapping[str, Seen]) -> list[Note]:
     """What looks like a fault and is none; what one should know."""
     notes = []
     loss, gradient, clip = run.series("loss"), run.series("grad_norm"), run.series("clip_ratio/region_mean")
-    if len(loss) and len(gradient) and max(abs(loss.late.min), abs(loss.late.max)) < 1e-4 and gradient.late.median > 1e-4:
+    if "nan" not in seen and len(loss) and len(gradient) and max(abs(loss.late.min), abs(loss.late.max)) < 1e-4 and gradient.late.median > 1e-4:
         notes.append(Note("loss_zero", "the loss is about 0 while the gradient is not: healthy. With one update a batch the ratio is 1 and the"
                           " advantages of a group sum to 0; watch reward and grad_norm"))  # fmt: skip
     if len(clip) >= 8 and clip.max == 0 and "clip_never" not in seen:

@@ -34,6 +34,9 @@ def _nan(run: Run, at: Mapping[str, float]) -> Seen | None:
     last = "there is no line before it" if good is None else f"the last line without is of step {good}"
     lines = len({step for step, _ in found})
     seen = Seen([Evidence(", ".join(names), f"not a number at step {first} ({lines} lines in all); {last}", first, max(s for s, _ in found))], since=first)
+    zero = [s for s, v in zip(run.series("loss").steps, run.series("loss").values, strict=True) if v == 0 and s >= first]
+    if zero and "loss" not in names:
+        seen.evidence.append(Evidence("loss", "0 in these lines: transformers logs a loss that is NaN as 0 (logging_nan_inf_filter)"))
     if len(run.series("kl")) and run.series("kl").max > 1:
         seen.evidence.append(Evidence("kl", f"up to {run.series('kl').max:.3g}"))
     return seen
