@@ -89,7 +89,7 @@ def train(args) -> tuple[int, dict]:
                 eval_dataset=to_dataset(held_out) if held_out else None,
                 reward_funcs=batch.functions(),
                 peft_config=launch.peft_config(config),
-                callbacks=[progress, recorder, stop, launch.NoMoreStepsCallback()],
+                callbacks=[progress, recorder, stop, launch.NoMoreStepsCallback(), *launch.stop_on_callbacks(config, settings, run.progress.path)],
             )
         launch.prepare(trainer, config, rows)
 

@@ -120,7 +120,7 @@ class Config:
         # A model in a folder beside the config; transformers itself would look from the working directory.
         local = self.resolve(self.model.name_or_path)
         model = dataclasses.replace(self.model, name_or_path=str(local) if local.is_dir() else self.model.name_or_path)
-        run = RunSection(str(self.run_folder), str(self.gate_path) if self.run.gate else None)
+        run = dataclasses.replace(self.run, folder=str(self.run_folder), gate=str(self.gate_path) if self.run.gate else None)
         return dataclasses.replace(self, model=model, data=data, rewards=tuple(rewards), run=run)
 
     def _absolute_reward(self, use: str, args: Mapping[str, Any]) -> tuple[str, Mapping[str, Any]]:
@@ -202,7 +202,7 @@ def _build(raw: dict, path: Path) -> Config:
         hardware=HardwareSection(**(values.get("hardware") or {})),
         variant=values.get("variant"),
         grpo=grpo,
-        run=RunSection(**(values.get("run") or {})),
+        run=RunSection(**{**(values.get("run") or {}), "stop_on": tuple((values.get("run") or {}).get("stop_on") or ())}),
         path=path,
         raw=raw,
     )

@@ -97,7 +97,8 @@ class HardwareSection:
 
 @dataclass(frozen=True)
 class RunSection:
-    """Where the run is kept. `gate` None means <folder>/inspection/gate.json."""
+    """Where the run is kept. `gate` None means <folder>/inspection/gate.json; `stop_on` names symptoms that end the training."""
 
     folder: str = "runs/grpo"
     gate: str | None = None
+    stop_on: tuple[str, ...] = ()

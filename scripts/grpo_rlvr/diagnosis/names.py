@@ -69,6 +69,11 @@ OWN = tuple(
     for row in (
         ("mem_gb", ALWAYS, "peak memory of the process, GB (10^9 bytes)", "level after the first steps"),
         ("temp_c", "a GPU that tells", "temperature of the GPU", "level"),
+        ("gpu_used_gb", "a GPU", "memory in use on the GPU by all processes, GB", "level after the first steps"),
+        ("tokens_per_s", ALWAYS, "prompt and completion tokens of all processes a second", "level, or moves with the length"),
+        ("share_rollout", ALWAYS, "share of the step that generates", "most of it"),
+        ("share_reward", ALWAYS, "share of the step that scores", "small"),
+        ("share_update", ALWAYS, "share of the step that trains", "the rest"),
         ("eta_s", ALWAYS, "seconds to the end at the pace so far", "falls"),
         ("dropped_share", ALWAYS, "share of completions that a required reward could not score", "0"),
         ("reward_seconds/<name>", ALWAYS, "seconds a reward took for the batch", "a small part of step_time"),

@@ -18,8 +18,8 @@ PANELS_OF = {
     "clip": ("clip_ratio", "cispo"),
     "ratio": ("sampling/",),
     "moe": ("aux_loss",),
-    "speed": ("step_time", "reward "),
-    "memory": ("mem_gb",),
+    "speed": ("step_time", "reward ", "share_"),
+    "memory": ("memory",),
 }
 
 
@@ -50,8 +50,10 @@ def panels(run: Run) -> dict[str, Panel]:
         "gap": Panel("vLLM against trainer: gap of log-probabilities", "nats a token", [Curve("mean", s("sampling/sampling_logp_difference/mean"), 0)], lowest=0.0),
         "moe": Panel("Auxiliary loss of the router", "", [Curve("aux_loss", s("aux_loss"), 0)]),
         "speed": Panel("Time of a step", "seconds", [Curve("step", s("step_time"), 0), *_reward_times(run)], lowest=0.0),
-        "throughput": Panel("Throughput", "tokens a second", [Curve("prompt and completion tokens", throughput(run), 0)], lowest=0.0),
-        "memory": Panel("Peak memory", "GB", [Curve("mem_gb", s("mem_gb"), 0)], lowest=0.0),
+        "throughput": Panel("Throughput", "tokens a second", [Curve("prompt and completion tokens", s("tokens_per_s") if len(s("tokens_per_s")) else throughput(run), 0)], lowest=0.0),
+        "shares": Panel("Where a step's time goes", "share", [Curve("rollout", s("share_rollout"), 0), Curve("reward", s("share_reward"), 5),
+                                                              Curve("update", s("share_update"), 1)], 0.0, 1.0),
+        "memory": Panel("Memory", "GB", [Curve("this process, peak", s("mem_gb"), 0), Curve("GPU in use", s("gpu_used_gb"), 2)], lowest=0.0),
         "rate": Panel("Learning rate", "", [Curve("learning_rate", s("learning_rate"), 0)], lowest=0.0),
     }  # fmt: skip
     return {key: panel for key, panel in found.items() if panel.drawn and any(c.series.max != 0 for c in panel.drawn)}

@@ -18,7 +18,7 @@ def _ratio_mismatch(run: Run, at: Mapping[str, float]) -> Seen | None:
     wide = len(gap) > 0 and gap.late.mean > at["gap"]
     if not off and not wide:
         return None
-    seen = Seen([moved(s, n) for s, n in ((ratio, RATIO), (gap, GAP)) if len(s)], "high" if off else "medium")
+    seen = Seen([moved(s, n) for s, n in ((ratio, RATIO), (gap, GAP)) if len(s)], "high" if off or gap.late.mean > 2 * at["gap"] else "medium")
     length = run.series("completions/mean_length")
     if len(gap) and len(length) and gap.late.mean * length.late.mean > 1:
         seen.evidence.append(
