@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from grpo_rlvr.diagnosis.series import Series
+from grpo_rlvr.visible import fold, visible
 
 WIDTH, HEIGHT = 440, 200
 LEFT, RIGHT, TOP, BOTTOM = 46, 10, 10, 24
@@ -126,12 +127,16 @@ def svg(panel: Panel, marks: Sequence[Mark], first: int, last: int) -> str:
     for mark in marks:
         at = x(min(max(mark.step, first), last))
         parts.append(f'<g class="mark"><line x1="{at:.1f}" x2="{at:.1f}" y1="{TOP}" y2="{HEIGHT - BOTTOM}"/><circle cx="{at:.1f}" cy="{TOP + 7}" r="7"/>')
-        parts.append(f'<text x="{at:.1f}" y="{TOP + 10.5}" text-anchor="middle">{mark.number}</text><title>step {mark.step}: {html.escape(mark.label)}</title></g>')
+        parts.append(f'<text x="{at:.1f}" y="{TOP + 10.5}" text-anchor="middle">{mark.number}</text><title>step {mark.step}: {_label(mark.label)}</title></g>')
     for curve in panel.drawn:
         parts += _curve(curve, x, y)
-    names = ", ".join(html.escape(c.label) for c in panel.drawn)
-    label = f"{html.escape(panel.title)}: {names}"
+    names = ", ".join(_label(c.label) for c in panel.drawn)
+    label = f"{_label(panel.title)}: {names}"
     return f'<svg viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-label="{label}">{"".join(parts)}</svg>'
+
+
+def _label(text: str) -> str:
+    return html.escape(visible(fold(text, 120, 1)))
 
 
 def _curve(curve: Curve, x, y) -> list[str]:
@@ -140,7 +145,7 @@ def _curve(curve: Curve, x, y) -> list[str]:
     if curve.points:
         drawn = [f'<polyline class="dashed {colour}" points="{_points(line, x, y)}"/>']
         for step, value in line:
-            drawn.append(f'<circle class="dot {colour}" cx="{x(step):.1f}" cy="{y(value):.1f}" r="3.5"><title>{html.escape(curve.label)} at step {step:g}: {value:.4g}</title></circle>')
+            drawn.append(f'<circle class="dot {colour}" cx="{x(step):.1f}" cy="{y(value):.1f}" r="3.5"><title>{_label(curve.label)} at step {step:g}: {value:.4g}</title></circle>')
         return drawn
     drawn = []
     if band:

@@ -92,7 +92,7 @@ def _wrapped(name: str, text: str) -> list[str]:
 
 def terminal(run: Run, answer: Diagnosis, all_rules: bool = False) -> str:
     """The page that `diagnose.py` prints."""
-    lines = [f"{safe(run.path)} ({run.log.kind}): {summary(run, answer)}", ""]
+    lines = [f"{safe(run.path)} ({run.log.kind})", *textwrap.wrap(summary(run, answer), WIDTH), ""]
     for number, finding in enumerate(answer.findings, 1):
         lines += [*finding_lines(finding, number), ""]
     for note in answer.notes:
