@@ -1,6 +1,6 @@
 """How long diagnosis takes: reading and judging a log of N lines, against json.loads alone on the same lines, in one run: CPU seconds.
 
-    python benchmarks/diagnosis.py [LINES]
+python benchmarks/diagnosis.py [LINES]
 """
 
 from __future__ import annotations

@@ -98,7 +98,9 @@ RUNS = {
     "healthy-vllm": Run("healthy", VLLM, engine="synced"),
     "stale": Run("ratio_mismatch", VLLM, engine="stale"),
     "nan": Run("nan", {"learning_rate": 1e18, "max_grad_norm": 1e30, "warmup_steps": 0, "num_iterations": 4}),
-    "none-rising": Run("none_rising", {}, ("{use: 'rewards.py:often_none', weight: 1.0, required: true}", "{use: exact, weight: 0.0, required: false}")),
+    "none-rising": Run(
+        "none_rising", {}, ("{use: 'rewards.py:often_none', weight: 1.0, required: true}", "{use: exact, weight: 0.0, required: false}")
+    ),
 }
 BASE = {
     "max_steps": 60, "per_device_train_batch_size": 64, "gradient_accumulation_steps": 1, "num_generations": 8, "max_completion_length": 29,
@@ -201,7 +203,8 @@ def main() -> None:
         kept = {name: {**record, "symptom": RUNS[name].symptom} for name, record in kept.items() if name in RUNS}
         DATA.parent.mkdir(exist_ok=True)
         body = ",\n".join(
-            f"{json.dumps(key)}: {json.dumps(value, separators=(',', ':'))}" for key, value in sorted(kept.items(), key=lambda kv: list(RUNS).index(kv[0]))
+            f"{json.dumps(key)}: {json.dumps(value, separators=(',', ':'))}"
+            for key, value in sorted(kept.items(), key=lambda kv: list(RUNS).index(kv[0]))
         )
         DATA.write_text("{\n" + body + "\n}\n", encoding="utf-8")
 

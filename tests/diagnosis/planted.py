@@ -44,8 +44,10 @@ def healthy(seed: int, kind: str | None = None, lines: int | None = None) -> tup
         # Prompts differ: Beta-distributed pass rates with mean p leave this share of groups alike.
         dead = _alike(p, group)
         row = {
-            "step": (i + 1) * every, "loss": rng.gauss(0, 0.02), "lr": 1e-6 * min(1, (i + 1) / 5), "grad_norm": gradient * math.exp(rng.gauss(0, 0.35)),
-            "reward": seen + 0.2 * form, "reward_std": math.sqrt(max(1e-4, seen * (1 - seen))), "rewards/math/mean": seen, "rewards/format/mean": form,
+            "step": (i + 1) * every, "loss": rng.gauss(0, 0.02), "lr": 1e-6 * min(1, (i + 1) / 5),
+            "grad_norm": gradient * math.exp(rng.gauss(0, 0.35)),
+            "reward": seen + 0.2 * form, "reward_std": math.sqrt(max(1e-4, seen * (1 - seen))), "rewards/math/mean": seen,
+            "rewards/format/mean": form,
             "frac_reward_zero_std": min(1.0, max(0.0, rng.gauss(dead, math.sqrt(0.25 * group / batch) / 2))),
             "entropy": max(0.01, (entropy0 + (entropy1 - entropy0) * t) * rng.gauss(1, 0.08)), "completions/mean_length": mean_length,
             "completions/max_length": min(int(4 * length), 2.2 * mean_length), "completions/min_length": 0.4 * mean_length,
@@ -116,7 +118,8 @@ def _set(rows: list[dict], **values) -> None:
 
 
 NAMES = {
-    "dead": "frac_reward_zero_std", "length": "completions/mean_length", "cut": "completions/clipped_ratio", "ended": "completions/mean_terminated_length",
+    "dead": "frac_reward_zero_std", "length": "completions/mean_length", "cut": "completions/clipped_ratio",
+    "ended": "completions/mean_terminated_length",
     "right": "rewards/math/mean", "form": "rewards/format/mean", "clip": "clip_ratio/region_mean", "gap": "sampling/sampling_logp_difference/mean",
     "ratio": "sampling/importance_sampling_ratio/mean", "longest": "completions/max_length",
 }  # fmt: skip
@@ -223,7 +226,8 @@ def _(rows, settings, held_out, rng):
     held_out.clear()
     _set(
         rows, right=lambda t, r: max(0.0, rng.gauss(0.3 + 0.3 * t if t < 0.4 else max(0.02, 0.42 - 2 * (t - 0.4)), 0.03)),
-        entropy=lambda t, r: 0.5 * rng.gauss(1, 0.05) * (1 if t < 0.4 else 1 + 8 * (t - 0.4)), grad_norm=lambda t, r: 0.4 * rng.gauss(1, 0.1) * (1 if t < 0.4 else 6),
+        entropy=lambda t, r: 0.5 * rng.gauss(1, 0.05) * (1 if t < 0.4 else 1 + 8 * (t - 0.4)),
+        grad_norm=lambda t, r: 0.4 * rng.gauss(1, 0.1) * (1 if t < 0.4 else 6),
     )  # fmt: skip
     _pay(rows)
 
@@ -272,7 +276,12 @@ def _(rows, settings, held_out, rng):
 
 @plant("format_only")
 def _(rows, settings, held_out, rng):
-    _set(rows, right=lambda t, r: rng.gauss(0.16 - 0.1 * t, 0.01), form=lambda t, r: rng.gauss(0.47 + 0.39 * t, 0.01), length=lambda t, r: rng.gauss(387 - 197 * t, 6))
+    _set(
+        rows,
+        right=lambda t, r: rng.gauss(0.16 - 0.1 * t, 0.01),
+        form=lambda t, r: rng.gauss(0.47 + 0.39 * t, 0.01),
+        length=lambda t, r: rng.gauss(387 - 197 * t, 6),
+    )
     _set(rows, reward=lambda t, r: 0.5 * r["rewards/math/mean"] + r["rewards/format/mean"])
     settings["reward_weights"] = [0.5, 1.0]
     held_out.clear()

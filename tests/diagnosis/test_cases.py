@@ -37,13 +37,17 @@ def answer(run: Run):
 
 
 NOTHING_MOVES = {
-    "reward": 0.0, "rewards/math/mean": 0.0, "rewards/format/mean": 0.0, "reward_std": 0.0, "frac_reward_zero_std": 1.0, "loss": 0.0, "grad_norm": 0.0,
+    "reward": 0.0, "rewards/math/mean": 0.0, "rewards/format/mean": 0.0, "reward_std": 0.0, "frac_reward_zero_std": 1.0,
+    "loss": 0.0, "grad_norm": 0.0,
 }  # fmt: skip
 
 
 def test_t01_t02_all_cut():
     # huggingface/trl#5697: the run works for hours and learns nothing.
-    run = log_of(**{**NOTHING_MOVES, "completions/mean_length": 256.0, CUT: 1.0, "completions/mean_terminated_length": 0.0}, settings={"max_completion_length": 256})
+    run = log_of(
+        **{**NOTHING_MOVES, "completions/mean_length": 256.0, CUT: 1.0, "completions/mean_terminated_length": 0.0},
+        settings={"max_completion_length": 256},
+    )
     names, found = answer(run)
     assert names == ["truncation"]
     first = found.findings[0]
@@ -116,7 +120,9 @@ def test_t20_t34_t35_drift():
 
 def test_t23_only_the_kl_term_trains():
     # huggingface/trl#5588
-    run = log_of("kl", settings={"beta": 0.04}, **{**NOTHING_MOVES, "grad_norm": lambda t, rng: rng.gauss(0.2, 0.02), "kl": lambda t, rng: 0.2 - 0.15 * t})
+    run = log_of(
+        "kl", settings={"beta": 0.04}, **{**NOTHING_MOVES, "grad_norm": lambda t, rng: rng.gauss(0.2, 0.02), "kl": lambda t, rng: 0.2 - 0.15 * t}
+    )
     names, found = answer(run)
     assert names == ["nothing_solved"]
     assert "KL term alone" in " ".join(e.text for e in found.findings[0].evidence)
@@ -134,7 +140,10 @@ def test_t25_nan_without_a_sign():
 
 def test_t27_the_cheap_reward():
     # huggingface/open-r1#255: format 0.47 -> 0.86, accuracy 0.16 -> 0.06, length 387 -> 190
-    rewards = {"rewards/format_reward/mean": lambda t, rng: 0.47 + 0.39 * t + rng.gauss(0, 0.02), "rewards/accuracy_reward/mean": lambda t, rng: 0.16 - 0.1 * t + rng.gauss(0, 0.01)}
+    rewards = {
+        "rewards/format_reward/mean": lambda t, rng: 0.47 + 0.39 * t + rng.gauss(0, 0.02),
+        "rewards/accuracy_reward/mean": lambda t, rng: 0.16 - 0.1 * t + rng.gauss(0, 0.01),
+    }
     rows, _, _ = healthy(77, "short", 100)
     rng = random.Random(0)
     for i, row in enumerate(rows):
@@ -151,7 +160,8 @@ def test_t29_collapse(updates):
     # volcengine/verl#5953; a variant is named only where its setting acts.
     run = log_of(
         settings={"num_iterations": updates, "loss_type": "grpo"}, entropy=lambda t, rng: 0.5 * math.exp(-6 * t),
-        **{"frac_reward_zero_std": lambda t, rng: min(1, 0.2 + 0.8 * t), "clip_ratio/region_mean": 0.001 * (updates > 1), "completions/mean_length": 900.0,
+        **{"frac_reward_zero_std": lambda t, rng: min(1, 0.2 + 0.8 * t), "clip_ratio/region_mean": 0.001 * (updates > 1),
+           "completions/mean_length": 900.0,
            "rewards/math/mean": lambda t, rng: rng.gauss(0.4, 0.02), "reward": lambda t, rng: rng.gauss(0.5, 0.02)},
     )  # fmt: skip
     names, found = answer(run)

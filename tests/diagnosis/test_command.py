@@ -31,7 +31,15 @@ def test_healthy_is_an_answer(healthy_folder):
 def test_a_symptom_is_exit_1_with_evidence_and_what_would_speak_against_it(hacked_folder):
     done = run(hacked_folder)
     assert done.returncode == 1
-    for words in ("[hacking, confidence high, since step", "reward: 0.5", "correctness: ", "why: ", "do: ", "I would think otherwise if: ", "explains: "):
+    for words in (
+        "[hacking, confidence high, since step",
+        "reward: 0.5",
+        "correctness: ",
+        "why: ",
+        "do: ",
+        "I would think otherwise if: ",
+        "explains: ",
+    ):
         assert words in done.stdout, words
     assert max(map(len, done.stdout.splitlines()[1:])) <= 140  # the first line is the path
 
@@ -73,10 +81,12 @@ def test_it_starts_without_heavy_imports(healthy_folder):
     code = (
         f"import sys, runpy; sys.argv = ['diagnose.py', {str(healthy_folder)!r}, '--report', {str(healthy_folder / 'r.html')!r}]\n"
         f"try: runpy.run_path({str(SCRIPT)!r}, run_name='__main__')\nexcept SystemExit as e: print(e.code)\n"
-        "print(sorted({m.split('.')[0] for m in sys.modules} & {'torch', 'transformers', 'trl', 'datasets', 'pandas', 'pyarrow', 'matplotlib', 'numpy',"
-        " 'rich', 'jsonschema'}))"
+        "print(sorted({m.split('.')[0] for m in sys.modules} & {'torch', 'transformers', 'trl', 'datasets', 'pandas', 'pyarrow', 'matplotlib',"
+        " 'numpy', 'rich', 'jsonschema'}))"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env={"PYTHONPATH": str(ROOT / "scripts"), "PATH": "/usr/bin:/bin"})
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, env={"PYTHONPATH": str(ROOT / "scripts"), "PATH": "/usr/bin:/bin"}
+    )
     assert done.stdout.splitlines()[-2:] == ["0", "[]"], done.stdout + done.stderr
 
 

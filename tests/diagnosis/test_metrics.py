@@ -145,7 +145,10 @@ def test_wandb_history(rows, tmp_path):
 
 
 def test_wandb_chart_and_trackio(rows, tmp_path):
-    chart = [{"Step": r["step"], "brisk-sun-1 - train/reward": r.get("reward"), "brisk-sun-1 - train/reward__MIN": 0, "brisk-sun-1 - train/reward__MAX": 1} for r in rows]
+    chart = [
+        {"Step": r["step"], "brisk-sun-1 - train/reward": r.get("reward"), "brisk-sun-1 - train/reward__MIN": 0, "brisk-sun-1 - train/reward__MAX": 1}
+        for r in rows
+    ]
     write_csv(tmp_path / "chart.csv", chart, list(chart[0]))
     log = read_log(tmp_path / "chart.csv")
     assert list(log.columns) == ["reward"] and log.series("reward").values == [r["reward"] for r in rows if "reward" in r]
@@ -169,8 +172,10 @@ def test_csv_of_several_runs_or_without_a_step_is_refused(tmp_path):
 @pytest.mark.parametrize(
     ("old", "new"),
     [
-        ("completion_length", "completions/mean_length"), ("train/completion_length", "completions/mean_length"), ("clip_ratio", "clip_ratio/region_mean"),
-        ("rewards/accuracy_reward", "rewards/accuracy_reward/mean"), ("rewards/a/b/mean", "rewards/a/b/mean"), ("rewards/exact/std", "rewards/exact/std"),
+        ("completion_length", "completions/mean_length"), ("train/completion_length", "completions/mean_length"),
+        ("clip_ratio", "clip_ratio/region_mean"),
+        ("rewards/accuracy_reward", "rewards/accuracy_reward/mean"), ("rewards/a/b/mean", "rewards/a/b/mean"),
+        ("rewards/exact/std", "rewards/exact/std"),
         ("eval/rewards/exact/mean", "eval_rewards/exact/mean"), ("eval_completion_length", "eval_completions/mean_length"), ("lr", "learning_rate"),
         ("train/train_loss", "loss"), ("something/else", "something/else"),
     ],
@@ -181,7 +186,9 @@ def test_old_names(old, new):
 
 def test_numbers_that_json_has_not(tmp_path):
     path = tmp_path / "log.jsonl"
-    path.write_text('{"step": 1, "loss": NaN, "reward": Infinity}\n{"step": 2, "loss": null, "grad_norm": null, "nonfinite": ["grad_norm"], "reward": null}\n')
+    path.write_text(
+        '{"step": 1, "loss": NaN, "reward": Infinity}\n{"step": 2, "loss": null, "grad_norm": null, "nonfinite": ["grad_norm"], "reward": null}\n'
+    )
     log = read_log(path)
     assert [math.isnan(v) if v is not None else None for v in log.columns["loss"]] == [True, None]
     assert log.nonfinite("reward") == [(1, math.inf)] and log.nulls["reward"] == 1

@@ -8,18 +8,19 @@ import json
 import re
 import sys
 
+import browser
 import pytest
 from grpo_rlvr.diagnosis.curves import Curve, Mark, Panel, svg, thin, ticks
 from grpo_rlvr.diagnosis.panels import panels
 from grpo_rlvr.diagnosis.png import write_png
-from grpo_rlvr.diagnosis.report import differences, page, write_report
+from grpo_rlvr.diagnosis.report import page, write_report
+from grpo_rlvr.diagnosis.report_sections import differences
 from grpo_rlvr.diagnosis.rules import diagnose
 from grpo_rlvr.diagnosis.run import read_run
 from grpo_rlvr.diagnosis.samples import shown_samples
 from grpo_rlvr.diagnosis.series import Series
 from grpo_rlvr.errors import MissingError
 
-import browser
 from diagnosis.conftest import tiny_runs, write_run
 from diagnosis.planted import healthy, run_of
 
@@ -75,7 +76,8 @@ def test_the_page_is_whole_and_offline(hacked):
     assert tags.open == [] and set(tags.names) & {"link", "img", "iframe", "object", "embed", "form", "base"} == set()
     assert re.findall(r"(?:src|href|action)\s*=\s*[\"']?(?!https://arxiv)\S+", re.sub(r"&lt;.*?&gt;", "", text)) == []
     assert "default-src 'none'" in text and "@import" not in text and "url(" not in text
-    for words in ("reward hacking", "confidence high", "45.3%", "100.0%", "Judged by the rewards of this run", "trained without it", "start, step 0", "end, step 160",
+    for words in ("reward hacking", "confidence high", "45.3%", "100.0%", "Judged by the rewards of this run", "trained without it",
+                  "start, step 0", "end, step 160",
                   "best paid", "worst paid", "grpo.learning_rate", "1.0e-06", "0.0003"):  # fmt: skip
         assert words in text, words
     assert text.count('class="mark"') >= 1 and text.count("<svg") >= 8
@@ -118,7 +120,9 @@ def test_trls_own_tables_come_first(hacked):
 
 
 def test_settings_are_compared_with_the_recipe():
-    rows = differences({"model": {"name_or_path": "m", "dtype": "float32"}, "grpo": {"learning_rate": 1e-5, "bf16": True}, "rewards": [{"use": "math"}]})
+    rows = differences(
+        {"model": {"name_or_path": "m", "dtype": "float32"}, "grpo": {"learning_rate": 1e-5, "bf16": True}, "rewards": [{"use": "math"}]}
+    )
     assert ("grpo.learning_rate", "1.0e-06", "1.0e-05") in rows and ("model.name_or_path", "Qwen/Qwen2.5-0.5B-Instruct", "m") in rows
     assert "grpo.bf16" not in [name for name, _, _ in rows]
     assert ("rewards", "format x 0.2, math x 1", "math x 1") in rows
@@ -186,14 +190,16 @@ def test_in_a_browser(hacked, tmp_path):
             tab.size(width, 900, scheme, mobile)
             tab.open(path.as_uri())
             assert tab.eval("document.documentElement.scrollWidth") <= width
-            small = "[...document.querySelectorAll('main *')].filter(e => e.checkVisibility() && e.getBoundingClientRect().right > innerWidth + 1 && !e.closest('.scroll, pre, svg')).length"
-            assert tab.eval(small) == 0
+            beyond = "e.checkVisibility() && e.getBoundingClientRect().right > innerWidth + 1 && !e.closest('.scroll, pre, svg')"
+            assert tab.eval(f"[...document.querySelectorAll('main *')].filter(e => {beyond}).length") == 0
         assert tab.eval("document.title") == "run: training report"
         # The numbers under the pointer.
         tab.size(1280, 900)
         tab.open(path.as_uri())
         tab.eval("document.querySelector('figure[data-panel=reward]').scrollIntoView()")
-        box = tab.eval("(() => { const b = document.querySelector('figure[data-panel=reward] svg').getBoundingClientRect(); return [b.left + b.width / 2, b.top + b.height / 2]; })()")
+        box = tab.eval(
+            "(b => [b.left + b.width / 2, b.top + b.height / 2])(document.querySelector('figure[data-panel=reward] svg').getBoundingClientRect())"
+        )
         tab.call("Input.dispatchMouseEvent", type="mouseMoved", x=box[0], y=box[1])
         tab.wait("document.querySelector('figure[data-panel=reward] output').textContent.startsWith('step ')")
         assert "held-out accuracy" in tab.text("figure[data-panel=reward] output")

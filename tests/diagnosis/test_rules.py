@@ -7,7 +7,6 @@ import random
 
 import pytest
 from grpo_rlvr.diagnosis.rules import RULES, diagnose
-from grpo_rlvr.training.variants import VARIANTS
 
 from diagnosis.planted import KINDS, PLANTS, healthy, planted, run_of
 

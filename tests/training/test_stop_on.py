@@ -9,11 +9,10 @@ from types import SimpleNamespace
 
 import pytest
 from conftest import sums, write_rows
+from diagnosis.planted import healthy, planted
 from grpo_rlvr.config import load_config
 from grpo_rlvr.diagnosis.rules import ORDER
 from grpo_rlvr.errors import UserError
-
-from diagnosis.planted import healthy, planted
 from training.test_train import REASON, edit, train
 
 

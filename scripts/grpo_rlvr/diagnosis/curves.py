@@ -126,8 +126,12 @@ def svg(panel: Panel, marks: Sequence[Mark], first: int, last: int) -> str:
             parts.append(f'<text class="tick" x="{x(value):.1f}" y="{HEIGHT - 8}" text-anchor="middle">{short(value)}</text>')
     for mark in marks:
         at = x(min(max(mark.step, first), last))
-        parts.append(f'<g class="mark"><line x1="{at:.1f}" x2="{at:.1f}" y1="{TOP}" y2="{HEIGHT - BOTTOM}"/><circle cx="{at:.1f}" cy="{TOP + 7}" r="7"/>')
-        parts.append(f'<text x="{at:.1f}" y="{TOP + 10.5}" text-anchor="middle">{mark.number}</text><title>step {mark.step}: {_label(mark.label)}</title></g>')
+        parts.append(
+            f'<g class="mark"><line x1="{at:.1f}" x2="{at:.1f}" y1="{TOP}" y2="{HEIGHT - BOTTOM}"/><circle cx="{at:.1f}" cy="{TOP + 7}" r="7"/>'
+        )
+        parts.append(
+            f'<text x="{at:.1f}" y="{TOP + 10.5}" text-anchor="middle">{mark.number}</text><title>step {mark.step}: {_label(mark.label)}</title></g>'
+        )
     for curve in panel.drawn:
         parts += _curve(curve, x, y)
     names = ", ".join(_label(c.label) for c in panel.drawn)
@@ -145,7 +149,10 @@ def _curve(curve: Curve, x, y) -> list[str]:
     if curve.points:
         drawn = [f'<polyline class="dashed {colour}" points="{_points(line, x, y)}"/>']
         for step, value in line:
-            drawn.append(f'<circle class="dot {colour}" cx="{x(step):.1f}" cy="{y(value):.1f}" r="3.5"><title>{_label(curve.label)} at step {step:g}: {value:.4g}</title></circle>')
+            drawn.append(
+                f'<circle class="dot {colour}" cx="{x(step):.1f}" cy="{y(value):.1f}" r="3.5">'
+                f"<title>{_label(curve.label)} at step {step:g}: {value:.4g}</title></circle>"
+            )
         return drawn
     drawn = []
     if band:

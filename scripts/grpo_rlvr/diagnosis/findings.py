@@ -128,7 +128,8 @@ class Diagnosis:
 
     def to_json(self) -> dict:
         return {
-            "healthy": self.healthy, "findings": [f.to_json() for f in self.findings], "notes": [{"name": n.name, "text": n.text} for n in self.notes],
+            "healthy": self.healthy, "findings": [f.to_json() for f in self.findings],
+            "notes": [{"name": n.name, "text": n.text} for n in self.notes],
             "checked": self.checked, "not_checked": dict(self.not_checked),
         }  # fmt: skip
 
@@ -144,5 +145,3 @@ def level(series: Series, name: str, digits: str = ".3g") -> Evidence:
     """The mean of the last fifth."""
     late = series.late
     return Evidence(name, f"{late.mean:{digits}} on average over steps {late.steps[0]}-{late.steps[-1]}", late.steps[0], late.steps[-1])
-
-

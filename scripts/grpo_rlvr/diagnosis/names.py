@@ -31,7 +31,12 @@ METRICS = tuple(
         ("step_time", ALWAYS, "seconds a step, generation and rewards included", "moves with the mean length, not with the step"),
         ("reward", ALWAYS, "mean of the weighted sum of the rewards", "rises, with noise, and levels off"),
         ("reward_std", ALWAYS, "deviation over the whole batch (not within the group)", "falls only when reward nears its maximum"),
-        ("frac_reward_zero_std", ALWAYS, "share of groups whose rewards are all equal: they teach nothing", "below 0.5 until reward nears its maximum"),
+        (
+            "frac_reward_zero_std",
+            ALWAYS,
+            "share of groups whose rewards are all equal: they teach nothing",
+            "below 0.5 until reward nears its maximum",
+        ),
         ("rewards/<name>/mean", ALWAYS, "mean of one reward, without its weight", "correctness rises, not only form"),
         ("rewards/<name>/std", ALWAYS, "deviation of one reward over the batch", "above 0 while there is something to learn"),
         ("entropy", ALWAYS, "nats a token, over the tokens that are trained on", "falls slowly, stays well above 0 until the task is solved"),

@@ -37,7 +37,8 @@ def panels(run: Run) -> dict[str, Panel]:
     length = "completions/"
     found = {
         "reward": Panel("Reward", "", [Curve("reward", run.reward, 0), *rewards, Curve(name, held, 5, points=True)], lowest=0.0),
-        "length": Panel("Completion length", "tokens", [Curve("mean", s(length + "mean_length"), 0), Curve("ended by itself", s(length + "mean_terminated_length"), 2),
+        "length": Panel("Completion length", "tokens", [Curve("mean", s(length + "mean_length"), 0),
+                                                        Curve("ended by itself", s(length + "mean_terminated_length"), 2),
                                                         Curve("longest", s(length + "max_length"), 4)], lowest=0.0),
         "entropy": Panel("Entropy", "nats a token", [Curve("entropy", s("entropy"), 0)], lowest=0.0),
         "groups": Panel("Dead groups, cut completions", "share", [Curve("groups without variance", s("frac_reward_zero_std"), 0),
@@ -47,10 +48,11 @@ def panels(run: Run) -> dict[str, Panel]:
         "clip": Panel("Clipped share", "share", [Curve("either side", s("clip_ratio/region_mean"), 0), Curve("low", s("clip_ratio/low_mean"), 2),
                                                 Curve("high", s("clip_ratio/high_mean"), 3), Curve("cispo", s("cispo_clip_ratio"), 0)], lowest=0.0),
         "ratio": Panel("vLLM against trainer: importance ratio", "", [Curve("mean", s("sampling/importance_sampling_ratio/mean"), 0)]),
-        "gap": Panel("vLLM against trainer: gap of log-probabilities", "nats a token", [Curve("mean", s("sampling/sampling_logp_difference/mean"), 0)], lowest=0.0),
+        "gap": Panel("vLLM against trainer: gap of log-probabilities", "nats a token",
+                     [Curve("mean", s("sampling/sampling_logp_difference/mean"), 0)], lowest=0.0),
         "moe": Panel("Auxiliary loss of the router", "", [Curve("aux_loss", s("aux_loss"), 0)]),
         "speed": Panel("Time of a step", "seconds", [Curve("step", s("step_time"), 0), *_reward_times(run)], lowest=0.0),
-        "throughput": Panel("Throughput", "tokens a second", [Curve("prompt and completion tokens", s("tokens_per_s") if len(s("tokens_per_s")) else throughput(run), 0)], lowest=0.0),
+        "throughput": Panel("Throughput", "tokens a second", [Curve("prompt and completion tokens", throughput(run), 0)], lowest=0.0),
         "shares": Panel("Where a step's time goes", "share", [Curve("rollout", s("share_rollout"), 0), Curve("reward", s("share_reward"), 5),
                                                               Curve("update", s("share_update"), 1)], 0.0, 1.0),
         "memory": Panel("Memory", "GB", [Curve("this process, peak", s("mem_gb"), 0), Curve("GPU in use", s("gpu_used_gb"), 2)], lowest=0.0),
@@ -73,6 +75,8 @@ def _reward_times(run: Run) -> list[Curve]:
 
 def throughput(run: Run) -> Series:
     """Tokens a second between two lines; only over steps that say how long they took."""
+    if len(run.series("tokens_per_s")):
+        return run.series("tokens_per_s")
     tokens, times = run.series("num_tokens"), run.series("step_time")
     at = dict(zip(times.steps, times.values, strict=True))
     steps, values = [], []

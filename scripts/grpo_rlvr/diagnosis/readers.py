@@ -13,9 +13,7 @@ from grpo_rlvr.diagnosis.metrics import Log, build, lines
 from grpo_rlvr.diagnosis.names import STEP_NAMES
 from grpo_rlvr.errors import Problem, UserError
 
-TAKEN = (
-    "name a run folder, TRL's output_dir, trainer_state.json, a .jsonl of progress lines, a TensorBoard folder, or a CSV export of W&B or Trackio"
-)
+TAKEN = "name a run folder, TRL's output_dir, trainer_state.json, a .jsonl of progress lines, a TensorBoard folder, or a CSV export of W&B or Trackio"
 EVENTS = "events.out.tfevents.*"
 _CHECKPOINT = re.compile(r"checkpoint-(\d+)")
 _BOUNDS = re.compile(r"__(MIN|MAX)$")

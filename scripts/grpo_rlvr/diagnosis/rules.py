@@ -5,18 +5,20 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import Any
 
-from grpo_rlvr.diagnosis import rules_machine, rules_numbers, rules_policy, rules_reward, rules_signal
+from grpo_rlvr.diagnosis import rules_machine, rules_numbers, rules_policy, rules_reward, rules_sampler, rules_signal, rules_update
 from grpo_rlvr.diagnosis.findings import Diagnosis, Finding, Note, Rule, Seen
+from grpo_rlvr.diagnosis.rates import half
 from grpo_rlvr.diagnosis.run import Run
 from grpo_rlvr.diagnosis.variants import named
 
 ORDER = (
-    "nothing_trained", "nan", "infinite_reward", "impossible_values", "stalled", "all_masked", "truncation", "none_rising", "nothing_solved",
-    "all_solved", "identical_groups", "moe_routing", "ratio_mismatch", "gradient_zero", "gradient_explosion", "entropy_collapse", "format_only", "length_pays",
-    "hacking", "rate_too_high", "kl_spike", "kl_drift", "clip_always", "dead_groups", "length_growth", "rate_without_effect", "clip_never", "reward_slow",
-    "memory_creep",
+    "nothing_trained", "nan", "infinite_reward", "impossible_values", "stalled", "all_masked", "truncation", "none_rising",
+    "nothing_solved", "all_solved", "identical_groups", "moe_routing", "ratio_mismatch", "gradient_zero", "gradient_explosion",
+    "entropy_collapse", "format_only", "length_pays", "hacking", "rate_too_high", "kl_spike", "kl_drift", "clip_always", "dead_groups",
+    "length_growth", "rate_without_effect", "clip_never", "reward_slow", "memory_creep",
 )  # fmt: skip
-_BY_NAME = {rule.name: rule for part in (rules_numbers, rules_signal, rules_policy, rules_reward, rules_machine) for rule in part.RULES}
+MODULES = (rules_numbers, rules_signal, rules_sampler, rules_update, rules_policy, rules_reward, rules_machine)
+_BY_NAME = {rule.name: rule for part in MODULES for rule in part.RULES}
 RULES: tuple[Rule, ...] = tuple(_BY_NAME[name] for name in ORDER)
 
 
@@ -55,7 +57,7 @@ def _follows(name: str, seen: Mapping[str, Seen]) -> tuple[str, ...]:
 def _finding(run: Run, rule: Rule, seen: Seen, all_seen: Mapping[str, Seen]) -> Finding:
     patch: dict[str, Any] = dict(rule.patch if seen.patch is None else seen.patch)
     if "grpo.learning_rate" in patch and isinstance(patch["grpo.learning_rate"], str):
-        patch["grpo.learning_rate"] = rules_policy._half(run)
+        patch["grpo.learning_rate"] = half(run)
     variant, settings = named(run, seen.variant)
     return Finding(
         rule=rule, evidence=tuple(seen.evidence), confidence=seen.confidence, cause=seen.cause or rule.cause, remedy=seen.remedy or rule.remedy,
@@ -93,15 +95,31 @@ def _notes(run: Run, seen: Mapping[str, Seen]) -> list[Note]:
     notes = []
     loss, gradient, clip = run.series("loss"), run.series("grad_norm"), run.series("clip_ratio/region_mean")
     if "nan" not in seen and len(loss) and len(gradient) and max(abs(loss.late.min), abs(loss.late.max)) < 1e-4 and gradient.late.median > 1e-4:
-        notes.append(Note("loss_zero", "the loss is about 0 while the gradient is not: healthy. With one update a batch the ratio is 1 and the"
-                          " advantages of a group sum to 0; watch reward and grad_norm"))  # fmt: skip
+        notes.append(
+            Note(
+                "loss_zero",
+                "the loss is about 0 while the gradient is not: healthy. With one update a batch the ratio is 1 and the"
+                " advantages of a group sum to 0; watch reward and grad_norm",
+            )
+        )
     if len(clip) >= 8 and clip.max == 0 and "clip_never" not in seen:
-        why = "each batch is used for one update" if run.on_policy else "no ratio left the clip range" if run.on_policy is False else "usual with one update a batch"
+        why = (
+            "each batch is used for one update"
+            if run.on_policy
+            else "no ratio left the clip range"
+            if run.on_policy is False
+            else "usual with one update a batch"
+        )
         notes.append(Note("clip_zero", f"the clip ratio is always 0: {why}; no sign that nothing is learned"))
     reward = run.reward
     if len(reward) >= 8 and reward.rose(0.05 * run.ceiling) and run.solved >= 0.9 and "hacking" not in seen:
-        notes.append(Note("solved", f"reward reached {reward.late.mean / run.ceiling:.0%} of its maximum: little is left to learn from these prompts;"
-                          " groups without variance are then to be expected"))  # fmt: skip
+        notes.append(
+            Note(
+                "solved",
+                f"reward reached {reward.late.mean / run.ceiling:.0%} of its maximum: little is left to learn from these prompts;"
+                " groups without variance are then to be expected",
+            )
+        )
     if run.finished is False and not run.watched and run.max_steps:
         notes.append(Note("unfinished", f"the log ends at step {run.log.last_step} of {run.max_steps}: still running, stopped, or killed"))
     if len(run.log.steps) < 8 and run.log.steps:

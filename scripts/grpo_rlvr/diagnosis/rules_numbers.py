@@ -33,7 +33,9 @@ def _nan(run: Run, at: Mapping[str, float]) -> Seen | None:
     good = max((s for s in run.log.steps if s < first), default=None)
     last = "there is no line before it" if good is None else f"the last line without is of step {good}"
     lines = len({step for step, _ in found})
-    seen = Seen([Evidence(", ".join(names), f"not a number at step {first} ({lines} lines in all); {last}", first, max(s for s, _ in found))], since=first)
+    seen = Seen(
+        [Evidence(", ".join(names), f"not a number at step {first} ({lines} lines in all); {last}", first, max(s for s, _ in found))], since=first
+    )
     zero = [s for s, v in zip(run.series("loss").steps, run.series("loss").values, strict=True) if v == 0 and s >= first]
     if zero and "loss" not in names:
         seen.evidence.append(Evidence("loss", "0 in these lines: transformers logs a loss that is NaN as 0 (logging_nan_inf_filter)"))
@@ -52,7 +54,9 @@ def _infinite_reward(run: Run, at: Mapping[str, float]) -> Seen | None:
         return None
     step, _, value = min(found)
     names = sorted({n for _, n, _ in found})
-    return Seen([Evidence(", ".join(names), f"{value:g} at step {step}; {len({s for s, _, _ in found})} lines in all", step, max(found)[0])], since=step)
+    return Seen(
+        [Evidence(", ".join(names), f"{value:g} at step {step}; {len({s for s, _, _ in found})} lines in all", step, max(found)[0])], since=step
+    )
 
 
 def _impossible(run: Run, at: Mapping[str, float]) -> Seen | None:
@@ -87,47 +91,91 @@ def _stalled(run: Run, at: Mapping[str, float]) -> Seen | None:
 
 RULES = (
     Rule(
-        "nothing_trained", "No step was trained", (), "the run ended at step 0", section="broken-numbers", least=0,
+        "nothing_trained",
+        "No step was trained",
+        (),
+        "the run ended at step 0",
+        section="broken-numbers",
+        least=0,
         cause="fewer prompts than one generation batch needs: TRL drops a generation batch that is not full, trains nothing and reports success",
-        remedy="bring more prompts, or lower gradient_accumulation_steps or per_device_train_batch_size; `train.py config.yaml --check` names the numbers",
-        doubt="the log was cut, or the run only evaluated", look=_nothing_trained,
+        remedy="bring more prompts, or lower gradient_accumulation_steps or per_device_train_batch_size; `train.py config.yaml --check` names the"
+        " numbers",
+        doubt="the log was cut, or the run only evaluated",
+        look=_nothing_trained,
     ),
     Rule(
-        "nan", "NaN in the loss, the gradient or a reward", ("loss|grad_norm|reward",),
-        "loss, grad_norm, kl, entropy or a reward is not a number, or the loss is infinite, in any line", section="broken-numbers", least=1,
+        "nan",
+        "NaN in the loss, the gradient or a reward",
+        ("loss|grad_norm|reward",),
+        "loss, grad_norm, kl, entropy or a reward is not a number, or the loss is infinite, in any line",
+        section="broken-numbers",
+        least=1,
         cause="a step that was too large (learning rate, no gradient clipping), float16, or a reward that returned NaN. Earlier metrics often show"
         " no sign: no log can foretell it",
         remedy="go back to the last checkpoint before that step (nothing after it is worth keeping), halve the learning rate, keep max_grad_norm"
         " at 1 or below, use bf16 instead of fp16, save often",
         patch={"grpo.learning_rate": "half of the present rate", "grpo.max_grad_norm": 0.5},
         doubt="the same step runs clean when it is repeated from the checkpoint with another seed: then it was the batch, look at its prompts",
-        explains=("gradient_explosion", "gradient_zero", "rate_too_high", "kl_spike", "kl_drift", "entropy_collapse", "dead_groups", "nothing_solved",
-                  "truncation", "rate_without_effect", "hacking", "format_only", "ratio_mismatch", "clip_always", "clip_never", "length_growth"),
+        explains=(
+            "gradient_explosion",
+            "gradient_zero",
+            "rate_too_high",
+            "kl_spike",
+            "kl_drift",
+            "entropy_collapse",
+            "dead_groups",
+            "nothing_solved",
+            "truncation",
+            "rate_without_effect",
+            "hacking",
+            "format_only",
+            "ratio_mismatch",
+            "clip_always",
+            "clip_never",
+            "length_growth",
+        ),
         look=_nan,
     ),
     Rule(
-        "infinite_reward", "A reward is infinite or absurdly large", ("reward",), "a reward is infinite or beyond {largest} in any line",
-        limits={"largest": 1e6}, section="broken-numbers", least=1,
+        "infinite_reward",
+        "A reward is infinite or absurdly large",
+        ("reward",),
+        "a reward is infinite or beyond {largest} in any line",
+        limits={"largest": 1e6},
+        section="broken-numbers",
+        least=1,
         cause="the reward function divides by zero or takes the logarithm of one; TRL then zeroes the advantages of the whole group or batch"
         " without an error, and with scale_rewards none destroys the model",
         remedy="keep every reward within [0, 1] (shaping within [-1, 0]); the rewards of this skill refuse such values by name",
         doubt="the reward is meant to have such a scale: then divide it by that scale",
-        explains=("gradient_zero", "dead_groups", "rate_too_high", "rate_without_effect", "gradient_explosion", "hacking", "length_pays"), look=_infinite_reward,
+        explains=("gradient_zero", "dead_groups", "rate_too_high", "rate_without_effect", "gradient_explosion", "hacking", "length_pays"),
+        look=_infinite_reward,
     ),
     Rule(
-        "impossible_values", "Values that cannot be", (), "a share outside 0 to 1, a completion longer than max_completion_length, an entropy below 0",
-        section="broken-numbers", least=1,
+        "impossible_values",
+        "Values that cannot be",
+        (),
+        "a share outside 0 to 1, a completion longer than max_completion_length, an entropy below 0",
+        section="broken-numbers",
+        least=1,
         cause="a version that computes the metric wrongly, or settings that are not those of this run",
         remedy="compare the versions with constraints.txt and the settings with the run's own; with Unsloth set per_device_train_batch_size to"
         " num_generations or update",
-        doubt="the settings given with --config are of another run", look=_impossible,
+        doubt="the settings given with --config are of another run",
+        look=_impossible,
     ),
     Rule(
-        "stalled", "The run stands still", (), "watched, and no line for {times} times the usual time between two lines (at least {least_s} s;"
-        " {start_s} s before the first line)", limits={"times": 5, "least_s": 300, "start_s": 1800}, section="broken-numbers", least=0,
+        "stalled",
+        "The run stands still",
+        (),
+        "watched, and no line for {times} times the usual time between two lines (at least {least_s} s; {start_s} s before the first line)",
+        limits={"times": 5, "least_s": 300, "start_s": 1800},
+        section="broken-numbers",
+        least=0,
         cause="the process hangs: " + HANGS,
         remedy="look where it stands (py-spy dump --pid PID; NCCL_DEBUG=INFO), then stop it and go on with --resume; give rewards a time limit,"
         " filter prompts by length, keep the server on GPUs of its own",
-        doubt="an evaluation or a checkpoint of a large model takes that long: then a line comes soon", look=_stalled,
+        doubt="an evaluation or a checkpoint of a large model takes that long: then a line comes soon",
+        look=_stalled,
     ),
-)  # fmt: skip
+)

@@ -44,14 +44,16 @@ def _length_pays(run: Run, at: Mapping[str, float]) -> Seen | None:
     if r is None or abs(r) < at["r"]:
         return None
     longer = r > 0
-    if not (length.rose(at["grows"] * length.early.mean) if longer else length.fell(at["grows"] * length.early.mean)) or not reward.rose(0.02 * run.ceiling):
+    if not (length.rose(at["grows"] * length.early.mean) if longer else length.fell(at["grows"] * length.early.mean)) or not reward.rose(
+        0.02 * run.ceiling
+    ):
         return None
     correct = run.correctness
     named = correct is not reward
     if named and not _flat_or_falling(correct, at["correct"]):
         return None
-    seen = Seen([Evidence(f"reward ~ {LENGTH}", f"their changes from step to step correlate with r = {r:.2f}"), moved(length, LENGTH), moved(reward, "reward")],
-                "high" if named else "medium")  # fmt: skip
+    together = Evidence(f"reward ~ {LENGTH}", f"their changes from step to step correlate with r = {r:.2f}")
+    seen = Seen([together, moved(length, LENGTH), moved(reward, "reward")], "high" if named else "medium")
     if named:
         seen.evidence.append(moved(correct, "correctness"))
     if not longer:
@@ -87,7 +89,10 @@ def _turned(correct: Series, reward: Series, least: float) -> Evidence | None:
     top = max(range(5), key=lambda i: parts[i].mean)
     drop = parts[top].mean - correct.late.mean
     scatter = correct.noise / math.sqrt(1 / len(correct.early) + 1 / len(correct.late))
-    if drop < max(least, 2 * scatter * math.sqrt(1 / len(parts[top]) + 1 / len(correct.late))) or reward.late.mean <= reward.part(top / 6, (top + 1) / 6).mean:
+    if (
+        drop < max(least, 2 * scatter * math.sqrt(1 / len(parts[top]) + 1 / len(correct.late)))
+        or reward.late.mean <= reward.part(top / 6, (top + 1) / 6).mean
+    ):
         return None
     text = f"{parts[top].mean:.3g} (steps {parts[top].steps[0]}-{parts[top].steps[-1]}) -> {correct.late.mean:.3g}, while the reward went on rising"
     return Evidence("correctness", text, parts[top].steps[-1], correct.steps[-1])
@@ -107,8 +112,8 @@ def _held_out(run: Run, at: Mapping[str, float]) -> list[Evidence]:
         noise = math.sqrt(2 * max(0.05, middle * (1 - middle)) / n)  # of a difference of two shares, unpaired
         rise = run.reward.change / run.ceiling
         if rise > 2.5 * noise and last - first < 0.25 * rise and best - first < 0.5 * rise and last < 0.85:
-            return [Evidence(f"held-out {name.removeprefix('held_out/')}", f"{first:.3g} (step {series.steps[0]}) -> {last:.3g} (step {series.steps[-1]})",
-                             series.steps[0], series.steps[-1])]  # fmt: skip
+            text = f"{first:.3g} (step {series.steps[0]}) -> {last:.3g} (step {series.steps[-1]})"
+            return [Evidence(f"held-out {name.removeprefix('held_out/')}", text, series.steps[0], series.steps[-1])]
         return []
     return []
 
@@ -119,7 +124,10 @@ def _length_growth(run: Run, at: Mapping[str, float]) -> Seen | None:
         return None
     if reward.change > max(0.02 * run.ceiling, reward.noise) or run.solved >= 0.9:
         return None
-    seen = Seen([moved(length, LENGTH), moved(reward, "reward" if reward is run.reward else "correctness")], since=length.first_step(lambda v: v >= 1.25 * length.early.mean))
+    seen = Seen(
+        [moved(length, LENGTH), moved(reward, "reward" if reward is run.reward else "correctness")],
+        since=length.first_step(lambda v: v >= 1.25 * length.early.mean),
+    )
     wrong = run.series("completions/mean_terminated_length")
     if len(wrong) >= 8:
         seen.evidence.append(moved(wrong, "completions/mean_terminated_length"))
@@ -131,37 +139,62 @@ def _length_growth(run: Run, at: Mapping[str, float]) -> Seen | None:
 
 RULES = (
     Rule(
-        "format_only", "Only the form is learned", ("reward", "rewards/<name>/mean"),
-        "a paid reward of form rose by {form} (or is at {top}) and the reward by {reward} of its maximum, while no correctness reward rose by {correct}",
-        limits={"form": 0.1, "top": 0.95, "reward": 0.03, "correct": 0.03}, section="reward",
+        "format_only",
+        "Only the form is learned",
+        ("reward", "rewards/<name>/mean"),
+        "a paid reward of form rose by {form} (or is at {top}) and the reward by {reward} of its maximum, while no correctness reward rose by"
+        " {correct}",
+        limits={"form": 0.1, "top": 0.95, "reward": 0.03, "correct": 0.03},
+        section="reward",
         cause="form is cheap and paid whatever the answer: the policy takes it, often with shorter and worse answers",
         remedy="give form a small weight (0.1 to 0.2 of correctness) or pay it only for right answers; check that correctness can be reached at all",
         doubt="correctness starts to rise once the form is learned: look again in a hundred steps",
-        explains=("hacking", "length_pays", "rate_too_high", "dead_groups"), look=_format_only,
+        explains=("hacking", "length_pays", "rate_too_high", "dead_groups"),
+        look=_format_only,
     ),
     Rule(
-        "length_pays", "Reward follows length", ("reward", LENGTH),
-        "step-to-step changes of reward and mean length correlate by {r} or more (a skill that needs length reaches 0.5 to 0.9), the reward rises, the"
-        " length moves by {grows} of itself, and a correctness reward, if there is one, does not rise by {correct}", limits={"r": 0.95, "grows": 0.15, "correct": 0.03}, section="reward",
+        "length_pays",
+        "Reward follows length",
+        ("reward", LENGTH),
+        "step-to-step changes of reward and mean length correlate by {r} or more (a skill that needs length reaches 0.5 to 0.9), the reward rises,"
+        " the"
+        " length moves by {grows} of itself, and a correctness reward, if there is one, does not rise by {correct}",
+        limits={"r": 0.95, "grows": 0.15, "correct": 0.03},
+        section="reward",
         cause="longer completions are paid more, whatever they say: a reward of length, of steps, of words",
         remedy="take the length out of the reward, or lower long right answers only (`use: length`); watch correctness with weight 0",
         doubt="within one prompt longer completions are right more often: then length is a skill, not a hole",
-        explains=("hacking", "length_growth", "truncation", "rate_too_high"), look=_length_pays,
+        explains=("hacking", "length_growth", "truncation", "rate_too_high"),
+        look=_length_pays,
     ),
     Rule(
-        "hacking", "Reward rises, what it stands for does not (reward hacking)", ("reward", "rewards/<name>/mean|held_out/accuracy"),
-        "reward up by {rise} of its maximum, while a correctness reward falls by {fall} (or by {turn} from its height), one that is only watched (weight 0) does not rise, or"
-        " held-out accuracy stays where it was over 3 evaluations", limits={"rise": 0.05, "fall": 0.03, "turn": 0.1}, section="reward",
+        "hacking",
+        "Reward rises, what it stands for does not (reward hacking)",
+        ("reward", "rewards/<name>/mean|held_out/accuracy"),
+        "reward up by {rise} of its maximum, while a correctness reward falls by {fall} (or by {turn} from its height), one that is only watched"
+        " (weight 0) does not rise, or"
+        " held-out accuracy stays where it was over 3 evaluations",
+        limits={"rise": 0.05, "fall": 0.03, "turn": 0.1},
+        section="reward",
         cause="the reward has a hole, and the policy has found it",
-        remedy="stop; read 20 of the best-paid completions (`inspect_rewards.py run config.yaml --from-run RUN`), close the hole, train again from the"
+        remedy="stop; read 20 of the best-paid completions (`inspect_rewards.py run config.yaml --from-run RUN`), close the hole, train again from"
+        " the"
         " start, with an honest measure at weight 0 beside it",
-        doubt="an independent judge accepts the completions that are paid most", look=_hacking, explains=("length_growth", "kl_drift", "rate_too_high", "dead_groups", "truncation"),
+        doubt="an independent judge accepts the completions that are paid most",
+        look=_hacking,
+        explains=("length_growth", "kl_drift", "rate_too_high", "dead_groups", "truncation"),
     ),
     Rule(
-        "length_growth", "Completions grow without getting better", (LENGTH, "reward"),
-        "mean length up by the factor {times} or more, correctness within its noise", limits={"times": 1.4}, section="reward",
+        "length_growth",
+        "Completions grow without getting better",
+        (LENGTH, "reward"),
+        "mean length up by the factor {times} or more, correctness within its noise",
+        limits={"times": 1.4},
+        section="reward",
         cause="wrong answers get longer because their penalty is shared by more tokens (a mean over each completion), or nothing stops rambling",
-        remedy="a loss that does not weigh by length (dr_grpo, or dapo with an overlong penalty), a length penalty on right answers, an end token that is learned",
-        doubt="correctness follows with a delay, as in long-reasoning runs", look=_length_growth,
+        remedy="a loss that does not weigh by length (dr_grpo, or dapo with an overlong penalty), a length penalty on right answers, an end token"
+        " that is learned",
+        doubt="correctness follows with a delay, as in long-reasoning runs",
+        look=_length_growth,
     ),
-)  # fmt: skip
+)

@@ -103,7 +103,9 @@ def _all_solved(run: Run, at: Mapping[str, float]) -> Seen | None:
     top = at["share"] * run.ceiling
     if not len(reward) or dead is None or dead < at["dead"] or reward.early.mean < top or reward.late.mean < top:
         return None
-    return Seen([moved(reward, "reward"), level(run.series(DEAD), DEAD) if len(run.series(DEAD)) else Evidence("reward_std", "0")], since=reward.steps[0])
+    return Seen(
+        [moved(reward, "reward"), level(run.series(DEAD), DEAD) if len(run.series(DEAD)) else Evidence("reward_std", "0")], since=reward.steps[0]
+    )
 
 
 def _identical(run: Run, at: Mapping[str, float]) -> Seen | None:
@@ -134,66 +136,98 @@ def _dead_groups(run: Run, at: Mapping[str, float]) -> Seen | None:
 
 RULES = (
     Rule(
-        "all_masked", "Every completion is cut and masked: nothing is left in the loss", (CUT, "grad_norm|entropy"),
+        "all_masked",
+        "Every completion is cut and masked: nothing is left in the loss",
+        (CUT, "grad_norm|entropy"),
         "clipped_ratio at least {cut} over the last fifth, and mask_truncated_completions on (or gradient and entropy exactly 0)",
-        limits={"cut": 0.99, "zero": 1e-7}, section="signal",
-        cause="mask_truncated_completions takes cut completions out of the loss, and all of them are cut. Entropy 0 is then an artefact, not collapse",
+        limits={"cut": 0.99, "zero": 1e-7},
+        section="signal",
+        cause="mask_truncated_completions takes cut completions out of the loss, and all of them are cut. Entropy 0 is then an artefact, not"
+        " collapse",
         remedy="raise max_completion_length above the measured 95th percentile, and turn the mask off until few completions are cut",
         doubt="completions/clipped_ratio falls below 0.9 and gradient and entropy come back",
-        explains=("truncation", "gradient_zero", "entropy_collapse", "dead_groups", "nothing_solved", "rate_without_effect", "length_growth"), look=_all_masked,
+        explains=("truncation", "gradient_zero", "entropy_collapse", "dead_groups", "nothing_solved", "rate_without_effect", "length_growth"),
+        look=_all_masked,
     ),
     Rule(
-        "truncation", "Completions are cut at max_completion_length", (CUT,), "clipped_ratio at least {share} over the last fifth (sure from {sure})",
-        limits={"share": 0.25, "sure": 0.5, "all": 0.99}, section="signal",
+        "truncation",
+        "Completions are cut at max_completion_length",
+        (CUT,),
+        "clipped_ratio at least {share} over the last fifth (sure from {sure})",
+        limits={"share": 0.25, "sure": 0.5, "all": 0.99},
+        section="signal",
         cause="answers are longer than max_completion_length: they are scored without their end, so nearly always as wrong",
         remedy="measure the length of 100 free generations and set max_completion_length above their 95th percentile, or ask for shorter answers",
-        doubt="cut completions score as well as whole ones", look=_truncation,
+        doubt="cut completions score as well as whole ones",
+        look=_truncation,
         explains=("nothing_solved", "dead_groups", "gradient_zero", "rate_without_effect", "length_growth", "all_solved", "entropy_collapse"),
     ),
     Rule(
-        "none_rising", "Completions that no reward can score", ("dropped_share|reward",),
+        "none_rising",
+        "Completions that no reward can score",
+        ("dropped_share|reward",),
         "at least {share} of the completions dropped over the last fifth, or a reward without a value in {share} of the lines",
-        limits={"share": 0.05}, section="signal",
+        limits={"share": 0.05},
+        section="signal",
         cause="the verifier dies or runs out of time, or golds cannot be read; such completions teach nothing, and what remains is not a fair sample",
         remedy="look at the warnings of the reward (which row, which error), mend the golds, give the verifier more time or fewer at once",
-        doubt="all the dropped completions are of a few rows: delete those rows", look=_none_rising,
+        doubt="all the dropped completions are of a few rows: delete those rows",
+        look=_none_rising,
         explains=("gradient_zero", "dead_groups", "rate_without_effect", "hacking", "format_only"),
     ),
     Rule(
-        "nothing_solved", "Nothing is ever solved", ("reward",),
-        "the correctness reward (or, without one, the whole reward) never above {share} of its maximum, smoothed", limits={"share": 0.02}, section="signal",
+        "nothing_solved",
+        "Nothing is ever solved",
+        ("reward",),
+        "the correctness reward (or, without one, the whole reward) never above {share} of its maximum, smoothed",
+        limits={"share": 0.02},
+        section="signal",
         cause="either the reward cannot see a right answer (wrong tag, wrong gold column, wrong template) or the task is beyond the model",
         remedy="read 20 completions. If right answers score 0, mend the reward; if there are none, train on worked examples first (SFT) or bring"
         " easier prompts: `inspect_rewards.py run` says which",
         doubt="one completion in some hundred is right: then more generations a prompt can still find it",
-        explains=("dead_groups", "gradient_zero", "rate_without_effect", "entropy_collapse", "clip_never"), look=_nothing_solved,
+        explains=("dead_groups", "gradient_zero", "rate_without_effect", "entropy_collapse", "clip_never"),
+        look=_nothing_solved,
     ),
     Rule(
-        "all_solved", "All is solved from the start", ("reward", f"{DEAD}|reward_std"),
+        "all_solved",
+        "All is solved from the start",
+        ("reward", f"{DEAD}|reward_std"),
         "reward at least {share} of its maximum from the first sixth on, and at least {dead} of the groups without variance",
-        limits={"share": 0.95, "dead": 0.8}, section="signal",
+        limits={"share": 0.95, "dead": 0.8},
+        section="signal",
         cause="the prompts are too easy, or the reward pays everybody (form only, a default, a hole)",
-        remedy="read 20 completions: if they are right, bring harder prompts (`inspect_rewards.py run config.yaml --keep-band 0.2 0.8`); if not, mend the reward",
+        remedy="read 20 completions: if they are right, bring harder prompts (`inspect_rewards.py run config.yaml --keep-band 0.2 0.8`); if not,"
+        " mend the reward",
         doubt="held-out accuracy is far below the reward",
-        explains=("dead_groups", "gradient_zero", "rate_without_effect", "format_only", "entropy_collapse"), look=_all_solved,
+        explains=("dead_groups", "gradient_zero", "rate_without_effect", "format_only", "entropy_collapse"),
+        look=_all_solved,
     ),
     Rule(
-        "identical_groups", "The completions of a group are copies of one another", (DEAD, "entropy", "reward"),
+        "identical_groups",
+        "The completions of a group are copies of one another",
+        (DEAD, "entropy", "reward"),
         "at least {dead} of all groups without variance, while entropy is above {entropy} and the reward differs from step to step",
-        limits={"dead": 0.95, "entropy": 0.3}, section="signal",
+        limits={"dead": 0.95, "entropy": 0.3},
+        section="signal",
         cause="the samples of a group are the same: every process generates with the same seed, or a cache answers",
         remedy="compare the completions of one prompt in the table of completions; update vLLM and TRL, or give each rank a seed of its own",
-        doubt="the completions differ and only their scores agree: then it is dead groups", look=_identical,
+        doubt="the completions differ and only their scores agree: then it is dead groups",
+        look=_identical,
         explains=("dead_groups", "gradient_zero", "rate_without_effect"),
     ),
     Rule(
-        "dead_groups", "Most groups teach nothing", (DEAD, "reward"),
+        "dead_groups",
+        "Most groups teach nothing",
+        (DEAD, "reward"),
         "at least {share} of the groups without variance over the last fifth, below {solved} of what can be had (sure if it rose by {rise})",
-        limits={"share": 0.6, "rise": 0.2, "solved": 0.85}, section="signal",
+        limits={"share": 0.6, "rise": 0.2, "solved": 0.85},
+        section="signal",
         cause="prompts are solved always or never, so a group has nothing to compare",
         remedy="keep prompts that are solved sometimes (`inspect_rewards.py run config.yaml --keep-band 0.2 0.8`), enlarge num_generations, or pay"
         " for partial success. TRL has no dynamic sampling",
-        doubt="the pass rate by prompt shows many prompts between 0.2 and 0.8", look=_dead_groups,
+        doubt="the pass rate by prompt shows many prompts between 0.2 and 0.8",
+        look=_dead_groups,
         explains=("gradient_zero", "rate_without_effect"),
     ),
-)  # fmt: skip
+)

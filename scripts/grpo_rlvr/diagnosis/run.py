@@ -80,7 +80,7 @@ class Run:
     @cached_property
     def ceiling(self) -> float:
         """The most a completion can be paid: the sum of the weights; without them 1, or more if more was seen."""
-        weights = [w for w in self.weights.values()]
+        weights = list(self.weights.values())
         if weights and all(w is not None for w in weights) and sum(w for w in weights if w > 0) > 0:
             return float(sum(w for w in weights if w > 0))
         return max(1.0, self.reward.max) if len(self.reward) else 1.0

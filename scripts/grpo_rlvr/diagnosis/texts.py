@@ -80,6 +80,7 @@ def finding_lines(finding: Finding, number: int) -> list[str]:
     if finding.variant:
         lines += _wrapped("variant", f"{finding.variant['name']}: {finding.variant['why']} ({finding.variant['source']})")
         lines += _wrapped("it does nothing when", finding.variant["does_nothing_when"])
+        lines += _wrapped("TRL lacks of it", finding.variant["missing"]) if finding.variant["missing"] else []
     if finding.follows:
         lines += _wrapped("explains", "; ".join(finding.follows))
     lines += _wrapped("I would think otherwise if", finding.doubt)
@@ -98,7 +99,10 @@ def terminal(run: Run, answer: Diagnosis, all_rules: bool = False) -> str:
     for note in answer.notes:
         lines += textwrap.wrap(f"note: {note.text}", WIDTH, subsequent_indent="      ")
     if answer.not_checked:
-        lines.append(f"not checked, since the log does not hold what they need: {len(answer.not_checked)} of {len(RULES)} rules" + ("" if all_rules else " (--all lists them)"))
+        lines.append(
+            f"not checked, since the log does not hold what they need: {len(answer.not_checked)} of {len(RULES)} rules"
+            + ("" if all_rules else " (--all lists them)")
+        )
         lines += [f"  {name}: {safe(why)}" for name, why in answer.not_checked.items()] if all_rules else []
     if run.log.unknown and all_rules:
         lines.append("metrics that no rule knows: " + ", ".join(map(safe, run.log.unknown[:40])))
@@ -107,7 +111,12 @@ def terminal(run: Run, answer: Diagnosis, all_rules: bool = False) -> str:
 
 def status(run: Run, answer: Diagnosis, at: str) -> str:
     """status.md: at most 40 lines, for an agent that looks in now and then."""
-    head = [f"# {'healthy' if answer.healthy else 'symptoms: ' + ', '.join(f.name for f in answer.findings)}", "", f"{summary(run, answer)}; written {at}", ""]
+    head = [
+        f"# {'healthy' if answer.healthy else 'symptoms: ' + ', '.join(f.name for f in answer.findings)}",
+        "",
+        f"{summary(run, answer)}; written {at}",
+        "",
+    ]
     table = ["| metric | first sixth | last fifth |", "| --- | --- | --- |"]
     names = [*HEADLINE[:1], *[f"rewards/{n}/mean" for n in run.log.rewards[:3]], *HEADLINE[1:]]
     for name in names:
@@ -116,7 +125,9 @@ def status(run: Run, answer: Diagnosis, at: str) -> str:
             table.append(f"| {safe(name)} | {series.early.mean:.3g} | {series.late.mean:.3g} |")
     accuracy = run.log.evaluation("held_out/accuracy")
     if len(accuracy):
-        table.append(f"| held-out accuracy | {accuracy.values[0]:.3g} (step {accuracy.steps[0]}) | {accuracy.values[-1]:.3g} (step {accuracy.steps[-1]}) |")
+        table.append(
+            f"| held-out accuracy | {accuracy.values[0]:.3g} (step {accuracy.steps[0]}) | {accuracy.values[-1]:.3g} (step {accuracy.steps[-1]}) |"
+        )
     found: list[str] = []
     for number, f in enumerate(answer.findings[:3], 1):
         shown = "; ".join(f"{e.metric} {e.text}" for e in f.evidence[:2])
@@ -140,8 +151,19 @@ def rule_tables() -> str:
     """The rules as Markdown, by section; references/diagnosis.md holds exactly this."""
     parts = []
     for section, title in SECTIONS.items():
-        parts += [f"### {title}", "", '<a id="' + section + '"></a>', "", "| symptom | test | cause | remedy | what would speak against it |", "| --- | --- | --- | --- | --- |"]
-        parts += [f"| `{r.name}` {r.title} | {_cell(r.test_text)} | {_cell(r.cause)} | {_cell(r.remedy)} | {_cell(r.doubt)} |" for r in RULES if r.section == section]
+        parts += [
+            f"### {title}",
+            "",
+            '<a id="' + section + '"></a>',
+            "",
+            "| symptom | test | cause | remedy | what would speak against it |",
+            "| --- | --- | --- | --- | --- |",
+        ]
+        parts += [
+            f"| `{r.name}` {r.title} | {_cell(r.test_text)} | {_cell(r.cause)} | {_cell(r.remedy)} | {_cell(r.doubt)} |"
+            for r in RULES
+            if r.section == section
+        ]
         parts.append("")
     return "\n".join(parts).rstrip()
 

@@ -16,9 +16,17 @@ def named(run: Run, name: str | None) -> tuple[dict[str, Any] | None, dict[str, 
     variant = VARIANTS.get(name)
     if variant is None:
         return None, {}
-    wanted = settings_of(name)
+    wanted = settings_of(name, run.setting("gradient_accumulation_steps"))
     changes = {f"grpo.{k}": v for k, v in wanted.items() if not run.known or run.setting(k) != v}
     if run.known and not changes:
         return None, {}
-    shown = {"name": name, "why": variant.why, "source": variant.source, "does_nothing_when": variant.does_nothing_when, "settings": dict(wanted)}
+    missing = getattr(variant, "missing", "")  # what of the paper TRL cannot do
+    shown = {
+        "name": name,
+        "missing": missing,
+        "why": variant.why,
+        "source": variant.source,
+        "does_nothing_when": variant.does_nothing_when,
+        "settings": dict(wanted),
+    }
     return shown, changes

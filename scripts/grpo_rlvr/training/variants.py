@@ -29,8 +29,10 @@ VARIANTS: dict[str, Variant] = {
             "https://arxiv.org/abs/2503.14476", "epsilon_high: " + _ON_POLICY,
         ),
         Variant(
-            "dr_grpo", "wrong completions grow longer", "divides by a constant, not by each completion's length or the group's deviation",
-            {"loss_type": "dr_grpo", "scale_rewards": "none", "beta": 0.0}, "https://arxiv.org/abs/2503.20783", "all completions have the same length",
+            "dr_grpo", "wrong completions grow longer",
+            "divides by a constant, not by each completion's length or the group's deviation",
+            {"loss_type": "dr_grpo", "scale_rewards": "none", "beta": 0.0}, "https://arxiv.org/abs/2503.20783",
+            "all completions have the same length",
         ),
         Variant(
             "gspo", "a mixture-of-experts model diverges", "the ratio is that of the whole completion",
