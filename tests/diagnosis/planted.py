@@ -259,7 +259,7 @@ def _(rows, settings, held_out, rng):
 @plant("clip_never", "off_policy")
 def _(rows, settings, held_out, rng):
     _flat(rows, rng)
-    _set(rows, clip=0.0)
+    _set(rows, clip=0.0, length=lambda t, r: rng.gauss(100, 3), dead=lambda t, r: rng.uniform(0.2, 0.4))
     held_out.clear()
 
 
@@ -312,7 +312,7 @@ def _(rows, settings, held_out, rng):
 def _(rows, settings, held_out, rng):
     _flat(rows, rng)
     settings["loss_type"] = "grpo"
-    _set(rows, length=lambda t, r: rng.gauss(100 + 120 * t, 4))
+    _set(rows, length=lambda t, r: rng.gauss(100 + 120 * t, 4), dead=lambda t, r: rng.uniform(0.2, 0.4))
     held_out.clear()
 
 

@@ -170,3 +170,25 @@ def test_status_stays_short_whatever_the_log_holds(tmp_path):
     run = run_of(rows, settings, held_out)
     text = status(run, diagnose(run), "now")
     assert len(text.splitlines()) <= STATUS_LINES and "\x1b" not in text
+
+
+def test_watching_ends_with_the_process_that_trains(tmp_path, monkeypatch):
+    # A run that is stopped or killed leaves no result; its lock tells that nobody trains there any more.
+    record = tiny_runs()["healthy"]
+    half = {name: values[:40] for name, values in record["columns"].items()}
+    folder = write_run({**record, "columns": half}, tmp_path / "run", finished=False)
+    alive = [True, True, False]
+    monkeypatch.setattr("grpo_rlvr.diagnosis.watch.in_use", lambda root: alive.pop(0))
+    run, answer = watch(folder, None, 20.0, sleep=lambda s: None, clock=lambda: 0.0)
+    assert alive == [] and answer.healthy and run.finished is False
+
+
+def test_a_lock_that_is_held_is_seen(tmp_path):
+    from grpo_rlvr.diagnosis.run import in_use
+    from grpo_rlvr.training.run_folder import RunFolder
+
+    run = RunFolder(tmp_path / "run")
+    assert not in_use(run.root)
+    with run.locked():
+        assert in_use(run.root)
+    assert not in_use(run.root)

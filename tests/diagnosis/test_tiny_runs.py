@@ -29,6 +29,6 @@ def test_the_right_rule_comes_first(name):
 def test_healthy_at_every_moment(name):
     record = tiny_runs()[name]
     count = len(record["columns"]["step"])
-    for upto in (*range(1, count, 3), count):
+    for upto in range(1, count + 1):
         found = diagnose(as_run(record, upto)).findings
         assert found == (), (upto, [(f.name, [e.text for e in f.evidence]) for f in found])

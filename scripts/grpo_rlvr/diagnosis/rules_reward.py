@@ -12,8 +12,12 @@ from grpo_rlvr.diagnosis.series import Series, detrended_correlation
 LENGTH = "completions/mean_length"
 
 
+FEWEST = 30  # lines before "it does not rise" can be said
+
+
 def _flat_or_falling(series: Series, by: float) -> bool:
-    return len(series) >= 8 and (series.change <= by or not series.rose(by, 2))
+    """Whether it did not rise by `by`, seen sharply enough to say so, or fell for certain."""
+    return (len(series) >= FEWEST and series.change <= by and series.noise <= 0.1) or series.fell(by, 2)
 
 
 def _format_only(run: Run, at: Mapping[str, float]) -> Seen | None:
@@ -38,7 +42,7 @@ def _format_only(run: Run, at: Mapping[str, float]) -> Seen | None:
 
 def _length_pays(run: Run, at: Mapping[str, float]) -> Seen | None:
     length, reward = run.series(LENGTH), run.reward
-    if len(length) < 12 or len(reward) < 12:
+    if len(length) < 20 or len(reward) < 20:
         return None
     r = detrended_correlation(length, reward)
     if r is None or abs(r) < at["r"]:
@@ -122,11 +126,13 @@ def _length_growth(run: Run, at: Mapping[str, float]) -> Seen | None:
     length, reward = run.series(LENGTH), run.correctness if len(run.correctness) >= 8 else run.reward
     if not length.rose(at["times"] * length.early.mean - length.early.mean) or not len(reward):
         return None
-    if reward.change > max(0.02 * run.ceiling, reward.noise) or run.solved >= 0.9:
+    still = reward.change <= 0.02 * run.ceiling or (reward.change <= reward.noise and reward.noise <= 0.04 * run.ceiling)
+    if not still or run.solved >= 0.9:
         return None
     seen = Seen(
         [moved(length, LENGTH), moved(reward, "reward" if reward is run.reward else "correctness")],
-        since=length.first_step(lambda v: v >= 1.25 * length.early.mean),
+        "high" if len(length) >= 2 * FEWEST else "medium",
+        length.first_step(lambda v: v >= 1.25 * length.early.mean),
     )
     wrong = run.series("completions/mean_terminated_length")
     if len(wrong) >= 8:

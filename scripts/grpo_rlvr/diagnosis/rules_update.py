@@ -181,6 +181,6 @@ RULES = (
         remedy="raise the learning rate by ten (adapters: 1e-5 to 1e-4), float32 weights, eight or more generations",
         doubt="reward rises beyond its noise in the next hundred steps: it was only slow",
         look=_rate_without_effect,
-        least=20,
+        least=40,
     ),
 )

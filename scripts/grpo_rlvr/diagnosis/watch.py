@@ -11,7 +11,7 @@ from pathlib import Path
 from grpo_rlvr.cli import say, write_text
 from grpo_rlvr.diagnosis.findings import Diagnosis
 from grpo_rlvr.diagnosis.rules import diagnose
-from grpo_rlvr.diagnosis.run import Run, read_run
+from grpo_rlvr.diagnosis.run import Run, in_use, read_run
 from grpo_rlvr.diagnosis.texts import finding_lines, safe, status
 from grpo_rlvr.errors import UserError
 
@@ -29,11 +29,12 @@ def watch(
     path: Path, config: Path | None, every_s: float, rounds: int | None = None, *,
     sleep: Callable[[float], None] = time.sleep, clock: Callable[[], float] = time.time, bell: Callable[[], None] | None = None,
 ) -> tuple[Run, Diagnosis]:  # fmt: skip
-    """Look every `every_s` seconds until the run is over (or `rounds` looks were made); the last look's answer.
+    """Look every `every_s` seconds until the run is over, finished or not (or `rounds` looks were made); the last look's answer.
 
     status.md lies beside the log: in the run folder, or beside the file that was named.
     """
-    began, rung, size = clock(), set(), (-1, -1.0)
+    began, rung, size = clock(), set(), (-1, -1)
+    lived = False  # whether a process was seen to train there
     place = (path if path.is_dir() else path.parent) / "status.md"
     answer: tuple[Run, Diagnosis] | None = None
     said_waiting = False
@@ -41,7 +42,8 @@ def watch(
     while True:
         done += 1
         now = clock()
-        # A log that did not grow has nothing new to say but its age.
+        # Asked before the log is read: a process that ends in between has written its last line by then.
+        alive = path.is_dir() and in_use(path)
         try:
             answer = look(path, config, began, now)
         except UserError:
@@ -63,8 +65,10 @@ def watch(
             if mark != size or rung:
                 write_text(place, status(run, diagnosis, stamp))
                 size = mark
-            if run.finished:
+            # With the last step logged, the process still evaluates and writes its result.
+            if run.result or (not alive and (run.finished or lived)):
                 return run, diagnosis
+            lived = lived or alive
         if rounds is not None and done >= rounds:
             if answer is None:
                 raise UserError("run", [_nothing(path)])
