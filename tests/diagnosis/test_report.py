@@ -125,6 +125,10 @@ def test_settings_are_compared_with_the_recipe():
     )
     assert ("grpo.learning_rate", "1.0e-06", "1.0e-05") in rows and ("model.name_or_path", "Qwen/Qwen2.5-0.5B-Instruct", "m") in rows
     assert "grpo.bf16" not in [name for name, _, _ in rows]
+    # Written or not, TRL's default is the same; what the run itself sets counts as set.
+    names = [name for name, _, _ in rows]
+    assert "grpo.max_grad_norm" not in names and ("grpo.max_completion_length", "512", "512 (default)") not in rows
+    assert "grpo.logging_steps" in names and "grpo.logging_steps" not in [n for n, _, _ in differences({"grpo": {}}, {"logging_steps": 1})]
     assert ("rewards", "format x 0.2, math x 1", "math x 1") in rows
 
 

@@ -7,6 +7,7 @@ import random
 
 import pytest
 from grpo_rlvr.diagnosis.rules import RULES, diagnose
+from grpo_rlvr.training.variants import VARIANTS, settings_of
 
 from diagnosis.planted import KINDS, PLANTS, healthy, planted, run_of
 
@@ -49,3 +50,35 @@ def test_silent_on_healthy_runs(kind):
                 found = diagnose(run_of(rows[:upto], known, seen)).findings
                 alarms += [(kind, seed, upto, f.name, [e.text for e in f.evidence]) for f in found]
     assert alarms == []
+
+
+def test_defaults_are_those_of_trl():
+    from grpo_rlvr.diagnosis.run import DEFAULTS
+    from grpo_rlvr.trl_settings import SNAPSHOT, read_snapshot
+
+    known = read_snapshot(SNAPSHOT).by_name
+    assert {name: known[name].default for name in DEFAULTS} == DEFAULTS
+
+
+def test_variants_are_named_only_on_their_symptom_and_only_where_they_act():
+    from grpo_rlvr.diagnosis.variants import named
+
+    for name in PLANTS:
+        for finding in diagnose(symptomatic(name, 1)).findings:
+            variant = (finding.variant or {}).get("name")
+            assert variant in {"entropy_collapse": {"dapo", None}, "length_growth": {"dr_grpo"}, "moe_routing": {"gspo"}}.get(finding.name, {None})
+            if variant:
+                assert variant in VARIANTS and any(k.startswith("grpo.") for k in finding.patch)
+    # All its settings are in force already: it would change nothing.
+    run = planted("length_growth", 1)
+    run.settings = {**run.settings, **settings_of("dr_grpo")}
+    assert named(run, "dr_grpo") == (None, {})
+    assert [f.variant for f in diagnose(run).findings if f.name == "length_growth"] == [None]
+
+
+@pytest.mark.parametrize("name", ["entropy_collapse", "moe_routing"])
+def test_a_variant_that_does_nothing_on_policy_is_not_named(name):
+    run = planted(name, 1)
+    run.settings = {**run.settings, "use_vllm": False, "num_iterations": 1}
+    (finding,) = [f for f in diagnose(run).findings if f.name == name]
+    assert finding.variant is None and not any("epsilon" in key for key in finding.patch)

@@ -93,7 +93,7 @@ def short(value: float) -> str:
         return f"{value / 1e6:g}M"
     if size >= 1e4:
         return f"{value / 1e3:g}k"
-    return f"{value:.3g}" if size >= 1e-3 or value == 0 else f"{value:.0e}"
+    return f"{value:.4g}" if size >= 1e-3 or value == 0 else f"{value:.0e}"
 
 
 def svg(panel: Panel, marks: Sequence[Mark], first: int, last: int) -> str:

@@ -50,6 +50,8 @@ def write_png(run: Run, answer: Diagnosis, path: Path) -> Path:
             axis.axvline(mark.step, color="#b0231c", linestyle=":", linewidth=1)
             axis.annotate(str(mark.number), (mark.step, 1), xycoords=("data", "axes fraction"), color="#b0231c", ha="center", va="bottom", fontsize=8)
         axis.set_title(panel.title + (f" ({panel.unit})" if panel.unit else ""), fontsize=9, loc="left")
+        if panel.lowest is not None:
+            axis.set_ylim(bottom=min(panel.lowest, axis.get_ylim()[0]) if any(c.series.min < panel.lowest for c in panel.drawn) else panel.lowest)
         axis.tick_params(labelsize=7)
         axis.grid(alpha=0.3)
         if len(panel.drawn) > 1:

@@ -13,6 +13,7 @@ from grpo_rlvr.diagnosis.run import Run
 from grpo_rlvr.diagnosis.samples import Shown
 from grpo_rlvr.diagnosis.texts import yaml_value
 from grpo_rlvr.errors import UserError
+from grpo_rlvr.trl_settings import SNAPSHOT, read_snapshot
 from grpo_rlvr.visible import fold, visible
 from grpo_rlvr.yaml_file import read_mapping
 
@@ -27,18 +28,15 @@ def escaped(value: Any, chars: int = 400) -> str:
 
 def before_after_section(run: Run, answer: Diagnosis) -> str:
     held = run.result.get("held_out")
+    hole = {f.name for f in answer.findings} & DOUBTS_THE_REWARD
+    doubt = '<p class="warned">Judged by the rewards of this run: if they have a hole, as the diagnosis says, this figure has it too.</p>'
+    doubt = doubt if hole else ""
     if isinstance(held, Mapping) and held.get("difference") is not None and held.get("ci95"):
         low, high = held["ci95"]
         rows = (
             f'<div class="big"><b>{100 * held["before"]:.1f}%</b><i>→</i><b>{100 * held["after"]:.1f}%</b></div>'
             f"<p>{100 * held['difference']:+.1f} points, 95% interval {100 * low:+.1f} to {100 * high:+.1f}, {held.get('prompts', '?')} held-out"
             f" prompts, paired</p>"
-        )
-        hole = {f.name for f in answer.findings} & DOUBTS_THE_REWARD
-        doubt = (
-            '<p class="warned">Judged by the rewards of this run: if they have a hole, as the diagnosis says, this figure has it too.</p>'
-            if hole
-            else ""
         )
         verdict = (
             "better beyond the interval"
@@ -52,7 +50,7 @@ def before_after_section(run: Run, answer: Diagnosis) -> str:
     if len(accuracy) >= 2:
         first, last = ((accuracy.values[i], accuracy.steps[i]) for i in (0, -1))
         text = f"{first[0]:.1%} at step {first[1]}, {last[0]:.1%} at step {last[1]} (the run has no final comparison yet)"
-        return f'<section class="card"><h2>Held-out accuracy</h2><p>{text}</p></section>'
+        return f'<section class="card"><h2>Held-out accuracy</h2><p>{text}</p>{doubt}</section>'
     return ""
 
 
@@ -105,7 +103,7 @@ def gate_section(run: Run) -> str:
 def settings_section(run: Run) -> str:
     if not run.config:
         return ""
-    rows = differences(run.config)
+    rows = differences(run.config, run.settings)
     if not rows:
         return '<section class="card"><h2>Settings</h2><p>The config is that of the recipe (templates/config.yaml).</p></section>'
     body = "".join(f"<tr><th>{escaped(k)}</th><td>{escaped(a, 200)}</td><td>{escaped(b, 200)}</td></tr>" for k, a, b in rows)
@@ -114,12 +112,17 @@ def settings_section(run: Run) -> str:
     return f'<section class="card"><h2>Settings that differ from the recipe</h2>{table}</section>'
 
 
-def differences(config: Mapping[str, Any]) -> list[tuple[str, str, str]]:
-    """(setting, recipe's value, run's value) of the sections that decide what is learned; 'TRL's default' where nothing is written."""
+def differences(config: Mapping[str, Any], settings: Mapping[str, Any] | None = None) -> list[tuple[str, str, str]]:
+    """(setting, recipe's value, run's value) of the sections that decide what is learned; what is not written has TRL's default.
+
+    Args:
+        settings: what the trainer really got, which the config need not write (the run sets logging_steps, for example).
+    """
     try:
         recipe = read_mapping(RECIPE)
     except UserError:
         recipe = {}
+    defaults = {name: setting.default for name, setting in read_snapshot(SNAPSHOT).by_name.items()}
     rows = []
     for section in SECTIONS_COMPARED:
         theirs, ours = recipe.get(section), config.get(section)
@@ -128,16 +131,17 @@ def differences(config: Mapping[str, Any]) -> list[tuple[str, str, str]]:
             rows += [("rewards", one, two)] if one != two else []
             continue
         theirs, ours = ({"": v} if not isinstance(v, dict) else v for v in (theirs, ours))
+        usual = defaults if section == "grpo" else {}
+        given = {**ours, **{k: v for k, v in (settings or {}).items() if k in theirs}} if section == "grpo" else ours
         for key in sorted({*theirs, *ours}):
-            a, b = theirs.get(key, ...), ours.get(key, ...)
-            if a != b and not (a is ... and b is None):
-                rows.append((f"{section}.{key}".rstrip("."), _value(a), _value(b)))
+            a, b = (values.get(key, usual.get(key)) for values in (theirs, given))
+            if a != b:
+                shown = [_value(v) + (" (default)" if key not in values and section == "grpo" else "") for v, values in ((a, theirs), (b, given))]
+                rows.append((f"{section}.{key}".rstrip("."), *shown))
     return rows
 
 
 def _value(value: Any) -> str:
-    if value is ...:
-        return "(default)"
     return json.dumps(value, ensure_ascii=False) if isinstance(value, dict | list) else yaml_value(value)
 
 

@@ -45,7 +45,8 @@ def shown_samples(root: Path, weights: dict[str, float | None]) -> tuple[list[Sh
     from grpo_rlvr.inspection.tables import read_parquet, table_paths
 
     remark = ""
-    tables = table_paths(root) if root.is_dir() else {}
+    # The table of step 0 is of the evaluation before the training.
+    tables = {step: path for step, path in table_paths(root).items() if step > 0} if root.is_dir() else {}
     if tables:
         try:
             return [Shown(step, when, "training", _pick(_of_table(read_parquet(path, "RUN"), weights))) for step, when, path in _three(tables)], ""
