@@ -89,9 +89,10 @@ def train(args) -> tuple[int, dict]:
                 eval_dataset=to_dataset(held_out) if held_out else None,
                 reward_funcs=batch.functions(),
                 peft_config=launch.peft_config(config),
-                callbacks=[progress, recorder, stop, launch.NoMoreStepsCallback(), *launch.stop_on_callbacks(config, settings, run.progress.path)],
+                callbacks=[progress, recorder, stop, launch.NoMoreStepsCallback()],
             )
         launch.prepare(trainer, config, rows)
+        launch.stop_on_symptoms(trainer, config, settings, run)  # run.stop_on
 
         # 5. Train. A signal saves a checkpoint and ends here with fewer steps than asked for.
         with progress, launch.explained_failures(), launch.steps_left():

@@ -14,6 +14,7 @@ from grpo_rlvr.diagnosis.metrics import build
 from grpo_rlvr.diagnosis.rules import RULES, diagnose
 from grpo_rlvr.diagnosis.run import Run
 from grpo_rlvr.diagnosis.texts import finding_lines
+from grpo_rlvr.training.run_folder import RunFolder
 
 EVERY_LINES = 5  # a look costs milliseconds; a trend needs more than one line to change
 AT_ONCE = {rule.name for rule in RULES if rule.least <= 1}  # broken numbers: waiting for a second look would help nobody
@@ -67,8 +68,7 @@ class StopOnCallback(TrainerCallback):
         return control
 
 
-def stop_on_callbacks(config: Config, settings: dict, progress: Path) -> list[StopOnCallback]:
-    """The callback that `run.stop_on` asks for; none if it asks for nothing."""
-    if not config.run.stop_on:
-        return []
-    return [StopOnCallback(config.run.stop_on, dict(settings), config.raw, progress)]
+def stop_on_symptoms(trainer, config: Config, settings: dict, run: RunFolder) -> None:
+    """Add the callback that `run.stop_on` asks for, if it asks for anything."""
+    if config.run.stop_on:
+        trainer.add_callback(StopOnCallback(config.run.stop_on, dict(settings), config.raw, run.progress.path))
