@@ -98,6 +98,7 @@ def short(value: float) -> str:
 
 def svg(panel: Panel, marks: Sequence[Mark], first: int, last: int) -> str:
     """The panel over the steps `first` to `last`."""
+    first, last = (first - 1, last + 1) if first == last else (first, last)
     lows = [c.series.min for c in panel.drawn] + ([panel.lowest] if panel.lowest is not None else [])
     highs = [c.series.max for c in panel.drawn] + ([panel.highest] if panel.highest is not None else [])
     low, high = min(lows), max(highs)

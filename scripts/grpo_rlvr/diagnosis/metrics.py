@@ -108,7 +108,7 @@ def build(rows: Iterable[Mapping[str, Any]], kind: str) -> Log:
             last = step
             log.steps.append(step)
             for column, (key, raw) in zip(places, row.items(), strict=True):
-                column.append(raw if type(raw) is float else number(raw))
+                column.append(raw if type(raw) is float and -LARGEST < raw < LARGEST else number(raw))
                 if raw is None:
                     log.nulls[names[key]] = log.nulls.get(names[key], 0) + 1
             continue
@@ -121,7 +121,8 @@ def build(rows: Iterable[Mapping[str, Any]], kind: str) -> Log:
             values[name] = number(raw)
             if raw is None:
                 log.nulls[name] = log.nulls.get(name, 0) + 1
-        for name in row.get("nonfinite") or ():
+        broken = row.get("nonfinite")
+        for name in broken if isinstance(broken, list) else ():
             values[canonical(str(name))] = math.nan
         if step is None:
             waiting.update({k: v for k, v in values.items() if v is not None})
@@ -195,18 +196,20 @@ def _name_times(log: Log) -> None:
             log.columns[f"reward_seconds/{part}"] = log.columns.pop(name)
 
 
+LARGEST = 1e150  # no metric is larger; beyond it squares overflow
+
+
 def number(raw: Any) -> float | None:
-    """A float of a JSON or CSV value; None for no value and for text that is no number."""
-    if isinstance(raw, float):
-        return raw
-    if raw is None or isinstance(raw, bool):
-        return None if raw is None else float(raw)
+    """A float of a JSON or CSV value, infinite beyond LARGEST; None for no value and for text that is no number."""
+    if raw is None:
+        return None
     try:
-        return float(raw)
+        value = float(raw)
     except OverflowError:
-        return math.inf
+        value = math.inf if raw > 0 else -math.inf
     except (TypeError, ValueError):
         return None
+    return math.copysign(math.inf, value) if abs(value) > LARGEST else value
 
 
 def _step(row: Mapping[str, Any]) -> int | None:

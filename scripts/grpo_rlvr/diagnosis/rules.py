@@ -86,8 +86,8 @@ def _has(run: Run, name: str, least: int) -> bool:
         return any(column.startswith("profiling/") for column in run.log.columns)
     if name == "held_out/accuracy":
         return len(run.log.evaluation(name)) > 0
-    # A column that holds nan alone still says something.
-    return run.log.count(name) >= (1 if run.log.nonfinite(name) else least)
+    # A trend needs finite values; for the rules about broken numbers one that is nan will do.
+    return (len(run.series(name)) if least > 1 else run.log.count(name)) >= max(1, least)
 
 
 def _notes(run: Run, seen: Mapping[str, Seen]) -> list[Note]:
