@@ -16,7 +16,14 @@ from grpo_rlvr.diagnosis.texts import STATUS_LINES, status, terminal
 from grpo_rlvr.errors import UserError
 from hypothesis import given, settings
 
-NAMES = [m.name.replace("<name>", "math") for m in (*METRICS, *OWN)] + ["lr", "eval_reward", "eval_rewards/math/mean", "nonfinite", "completion_length", "rewards/x"]
+NAMES = [m.name.replace("<name>", "math") for m in (*METRICS, *OWN)] + [
+    "lr",
+    "eval_reward",
+    "eval_rewards/math/mean",
+    "nonfinite",
+    "completion_length",
+    "rewards/x",
+]
 values = st.one_of(
     st.floats(allow_nan=True, allow_infinity=True), st.integers(-(10**30), 10**30), st.sampled_from([0.0, 1.0, 0.5, 1e308, -1e308, 10**400]),
     st.none(), st.booleans(), st.text(max_size=5), st.lists(st.integers(), max_size=2), st.dictionaries(st.text(max_size=3), st.floats(), max_size=2),

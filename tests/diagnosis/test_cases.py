@@ -1,6 +1,6 @@
 """Public failure reports (issues of TRL, open-r1, verl and others) turned into logs where their numbers allow: what diagnosis answers.
 
-The ids are those of the collection that the tests of this project share; each case names its source.
+Each case names its source.
 """
 
 from __future__ import annotations

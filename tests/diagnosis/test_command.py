@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import subprocess
 import sys
 
 import pytest
 from conftest import ROOT
+from grpo_rlvr.diagnosis.findings import Note
 from grpo_rlvr.diagnosis.texts import STATUS_LINES
 from grpo_rlvr.diagnosis.watch import watch
 from grpo_rlvr.errors import UserError
@@ -170,6 +172,8 @@ def test_status_stays_short_whatever_the_log_holds(tmp_path):
     run = run_of(rows, settings, held_out)
     text = status(run, diagnose(run), "now")
     assert len(text.splitlines()) <= STATUS_LINES and "\x1b" not in text
+    many = dataclasses.replace(diagnose(run), notes=(Note("n", "a note"),) * 50)
+    assert len(status(run, many, "now").splitlines()) == STATUS_LINES
 
 
 def test_watching_ends_with_the_process_that_trains(tmp_path, monkeypatch):
