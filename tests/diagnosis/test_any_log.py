@@ -16,7 +16,8 @@ from grpo_rlvr.diagnosis.texts import STATUS_LINES, status, terminal
 from grpo_rlvr.errors import UserError
 from hypothesis import given, settings
 
-NAMES = [m.name.replace("<name>", "math") for m in (*METRICS, *OWN)] + [
+NAMES = [m.name.replace("<name>", "math") for m in (*METRICS, *OWN)]
+NAMES += [
     "lr",
     "eval_reward",
     "eval_rewards/math/mean",

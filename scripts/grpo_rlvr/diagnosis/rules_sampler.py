@@ -51,7 +51,8 @@ def _ratio_mismatch(run: Run, at: Mapping[str, float]) -> Seen | None:
                 Evidence("settings", f"temperature {run.setting('temperature'):g}: the server must return processed log-probabilities")
             )
             patch["grpo.temperature"] = 1.0
-    if run.setting("vllm_importance_sampling_mode") == "sequence_mask" and not patch:
+    # Token weights ease what numerics cause; they are no remedy for old weights.
+    if not drift and not patch and run.setting("vllm_importance_sampling_mode") == "sequence_mask":
         patch["grpo.vllm_importance_sampling_mode"] = "token_truncate"
     seen.patch = patch
     return seen
