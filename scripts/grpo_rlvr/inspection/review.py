@@ -15,7 +15,7 @@ KEYS = {"p": "pass", "f": "fail", "u": "unsure"}
 HELP = "p pass   f fail   u unsure   b back   n note   x withdraw   m show all   q quit"
 
 
-def review(config: Config, reviewer: str) -> dict:
+def review(config: Config, reviewer: str, step: str | None = None) -> dict:
     """Show the selected samples that `reviewer` has not judged yet and save each judgement at once.
 
     Returns:
@@ -27,7 +27,7 @@ def review(config: Config, reviewer: str) -> dict:
     if not sys.stdin.isatty():
         fix = "run it in a terminal. Reading is a person's task; programs and models record theirs through labels.append_label with their kind"
         raise UserError("review", Problem("stdin", "it is not a terminal, and a person must read the samples", fix))
-    reading = Reading.open(config, reviewer)
+    reading = Reading.open(config, reviewer, step)
     beside = repair_labels(reading.folder)
     if beside:
         write(f"labels.jsonl had lines that are no labels (a torn write?); they are kept as {beside.name}\n")
