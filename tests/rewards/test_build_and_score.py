@@ -64,7 +64,7 @@ def test_builtins_take_name_weight_options_and_requirement(base):
     assert (fmt.required, exact.required, maths.required) == (False, True, False)
     assert (fmt.weight, fmt.columns, exact.columns) == (0.2, (), ("answer",))
     assert fmt.function(completions=["r</reasoning><answer>a</answer>"]) == [1.0]
-    assert {"completions.py", "base.py", "math_algebra.py", "formats.py"} <= {p.name for p in exact.source_files}
+    assert {"completions.py", "base.py", "algebra.py", "formats.py"} <= {p.name for p in exact.source_files}
     assert exact.gold_problem({"answer": ""}) and exact.gold_problem({"answer": "x"}) is None
 
 

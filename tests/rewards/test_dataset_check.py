@@ -10,7 +10,7 @@ import pytest
 from grpo_rlvr.rewards import BuiltReward, build_rewards
 from grpo_rlvr.rewards.answers import ExactReward
 from grpo_rlvr.rewards.dataset_check import check_dataset
-from grpo_rlvr.rewards.math_answers import MathReward
+from grpo_rlvr.rewards.mathematics.reward import MathReward
 from grpo_rlvr.rewards.registry import make_builtin
 from grpo_rlvr.rewards.schema_instance import NOTHING, minimal_instance
 from grpo_rlvr.rewards.schemas import compile_schema

@@ -16,7 +16,8 @@ from grpo_rlvr.rewards.choices import make_choice_reward
 from grpo_rlvr.rewards.context import Context
 from grpo_rlvr.rewards.formats import make_format_reward, make_partial_format_reward
 from grpo_rlvr.rewards.judge import make_configured_judge
-from grpo_rlvr.rewards.math_answers import make_math_reward
+from grpo_rlvr.rewards.library_files import builtin_source_files
+from grpo_rlvr.rewards.mathematics.reward import make_math_reward
 from grpo_rlvr.rewards.schemas import make_schema_reward
 from grpo_rlvr.rewards.shaping import LengthPenalty, make_configured_overlong
 from grpo_rlvr.rewards.tool_calls import make_tool_call_reward
@@ -173,9 +174,3 @@ def make_builtin(use: str, args: Mapping[str, Any], context: Context | None = No
         return make(**given)
     except TypeError as exc:
         raise UserError("config", Problem("args", f"the reward {use!r}: {exc}")) from exc
-
-
-def builtin_source_files() -> tuple[Path, ...]:
-    """The files whose code decides what a built-in scores."""
-    folder = Path(__file__).resolve().parent
-    return tuple(sorted([*folder.glob("*.py"), folder.parent / "completions.py"]))

@@ -6,10 +6,11 @@ import math
 from collections import Counter
 from typing import Any
 
-from grpo_rlvr.completions import after_reasoning, completion_text, find_tool_calls, strip_special_tokens
+from grpo_rlvr.completions import after_reasoning, completion_text, strip_special_tokens
 from grpo_rlvr.errors import Problem, UserError
 from grpo_rlvr.rewards.base import Reward
 from grpo_rlvr.rewards.strict_json import NotJson, decode_strict, parse_strict
+from grpo_rlvr.tool_call_text import find_tool_calls
 
 
 def typed_key(value: Any) -> Any:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 
 from grpo_rlvr.completions import matching_brace, strip_special_tokens
-from grpo_rlvr.rewards.math_symbols import FONTS, FUNCTIONS, GREEK, SYNONYMS, from_unicode
+from grpo_rlvr.rewards.mathematics.symbols import FONTS, FUNCTIONS, GREEK, SYNONYMS, from_unicode
 
 # Longer golds are refused and longer answers are wrong: it bounds every step below, also those of quadratic cost.
 MAX_LENGTH = 1500

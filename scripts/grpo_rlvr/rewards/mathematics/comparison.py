@@ -5,8 +5,9 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import Protocol
 
-from grpo_rlvr.rewards.math_closed import Closed, closed_form, constant, same_closed
-from grpo_rlvr.rewards.math_values import (
+from grpo_rlvr.rewards.mathematics.closed_forms import closed_form
+from grpo_rlvr.rewards.mathematics.radical_sums import Closed, constant, same_closed
+from grpo_rlvr.rewards.mathematics.values import (
     Assign,
     Based,
     Formula,

@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from grpo_rlvr.rewards.math_numbers import exact
-from grpo_rlvr.rewards.math_split import enclosed, split_relation, split_separators, split_top
-from grpo_rlvr.rewards.math_units import split_unit
-from grpo_rlvr.rewards.math_values import Assign, Based, Formula, Group, Items, Number, Quantity, Range, Ratio, Relation, Text, Union, Value
+from grpo_rlvr.rewards.mathematics.exact_numbers import exact
+from grpo_rlvr.rewards.mathematics.splitting import enclosed, split_relation, split_separators, split_top
+from grpo_rlvr.rewards.mathematics.units import split_unit
+from grpo_rlvr.rewards.mathematics.values import Assign, Based, Formula, Group, Items, Number, Quantity, Range, Ratio, Relation, Text, Union, Value
 
 
 @dataclass(frozen=True)
