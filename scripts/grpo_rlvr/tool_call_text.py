@@ -28,18 +28,24 @@ def find_tool_calls(completion: Any, decode: Callable[[str, int], tuple[Any, int
     Args:
         decode: reads one JSON value of a text at an index, returns it and the index after it; ValueError if there is none.
     """
+    if isinstance(completion, str):
+        return _written_calls(completion, decode)
     calls: list[Any] = []
     for turn in assistant_turns(completion):
         made = turn.get("tool_calls")
         if isinstance(made, (list, tuple)) and made:
             found: list[Any] | None = list(made)
         else:
-            text = after_reasoning(content_text(turn.get("content")))
-            found = _tagged_calls(text, decode) if CALL_OPEN in text else _bare_calls(text, decode)
+            found = _written_calls(content_text(turn.get("content")), decode)
         if found is None:
             return None
         calls += found
     return calls
+
+
+def _written_calls(text: str, decode: Callable) -> list[Any] | None:
+    text = after_reasoning(text)
+    return _tagged_calls(text, decode) if CALL_OPEN in text else _bare_calls(text, decode)
 
 
 def _tagged_calls(text: str, decode: Callable) -> list[Any] | None:
@@ -48,15 +54,19 @@ def _tagged_calls(text: str, decode: Callable) -> list[Any] | None:
     while at >= 0:
         try:
             # Decoded from the opening tag on: an argument may hold the text of the closing one.
-            value, end = decode(text, _WHITE.match(text, at + len(CALL_OPEN)).end())
+            value, end = decode(text, _after_white(text, at + len(CALL_OPEN)))
         except (ValueError, RecursionError):
             return None
-        end = _WHITE.match(text, end).end()
+        end = _after_white(text, end)
         if not text.startswith(CALL_CLOSE, end):
             return None
         calls += value if isinstance(value, list) else [value]
         at = text.find(CALL_OPEN, end)
     return calls
+
+
+def _after_white(text: str, at: int) -> int:
+    return at if text[at : at + 1] in ("{", "<") else _WHITE.match(text, at).end()
 
 
 def _bare_calls(text: str, decode: Callable) -> list[Any] | None:

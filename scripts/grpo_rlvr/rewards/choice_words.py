@@ -1,14 +1,20 @@
 """Option letters in prose: which single capitals are letters of options, and which of them the writer settles on.
 
-One pass cuts the text into tokens; every rule looks at a bounded number of neighbours, so the time is linear in the text.
+One pass cuts the text into tokens; every rule looks at a bounded number of neighbours, so the time is linear in the text. Only what the
+rules can see is cut: from the sentence of the first capital that stands alone to a few words behind the last one.
 """
 
 from __future__ import annotations
 
 import re
+import unicodedata
 from typing import NamedTuple
 
 _TOKEN = re.compile(r"\\[A-Za-z]+|[^\W\d_]+(?:['’][^\W\d_]+)*|\d+|\n|[^\s\w]|_")
+# At least what may be an option letter; whether it is one, the tokens around it tell.
+_CAPITAL = re.compile(r"(?<![^\W\d_])[A-Z](?![^\W\d_])")
+# No rule looks past these to the left, nor further than this many tokens to the right.
+_SENTENCE_ENDS, _SEEN_BEHIND = ".!?;", 8
 MARKUP = set("*_`\"'’‘“”()[]{}$<>#~")
 BEFORE_MARKED, AFTER_MARKED = set("*_`\"'“([{$"), set("*_`\"'”)]}$:")
 
@@ -69,7 +75,10 @@ def declared_letters(text: str) -> frozenset[str]:
     are or begin with a letter; then letters in brackets or bold. Several different letters on that level mean no choice
     and all of them are returned. Denied letters ("not B", "B is wrong") do not count.
     """
-    tokens = _tokens(text)
+    return _declared(text, _seen_tokens(text))
+
+
+def _declared(text: str, tokens: list[Token]) -> frozenset[str]:
     levels: list[set[str]] = [set(), set(), set(), set()]
     listed_up_to = 0
     for i, token in enumerate(tokens):
@@ -99,13 +108,28 @@ def leading_letters(text: str) -> frozenset[str]:
     return frozenset(letters)
 
 
-def _tokens(text: str) -> list[Token]:
+def _seen_tokens(text: str) -> list[Token]:
+    """The tokens of `text` that can matter to `_declared`; none where no capital stands alone."""
+    capitals = [match.start() for match in _CAPITAL.finditer(text)]
+    if not capitals:
+        return []
+    start = max(text.rfind(end, 0, capitals[0]) for end in _SENTENCE_ENDS)
+    return _tokens(text, max(start, 0), capitals[-1])
+
+
+def _tokens(text: str, start: int = 0, last: int | None = None) -> list[Token]:
+    """The tokens from `start` on, and of those behind `last` only the next few."""
     tokens: list[Token] = []
     lone: list[int] = []
-    for match in _TOKEN.finditer(text):
+    behind = 0
+    for match in _TOKEN.finditer(text, start):
         word = match[0]
         if word in MARKUP or word[0] == "\\":
             continue
+        if last is not None and match.start() > last:
+            behind += 1
+            if behind > _SEEN_BEHIND:
+                break
         single = len(word) == 1 and "A" <= word <= "Z" and _apart(text, match.start(), match.end())
         if single:
             lone.append(len(tokens))
@@ -120,6 +144,8 @@ def _apart(text: str, start: int, end: int) -> bool:
     """Not a part of something longer: B12, C++, U.S., A-level, x_C."""
     before, after, later = text[start - 1 : start], text[end : end + 1], text[end + 1 : end + 2]
     if before.isalnum() or (before and before in "_\\+=^") or (before in (".", "-") and text[start - 2 : start - 1].isalnum()):
+        return False
+    if not after.isascii() and unicodedata.combining(after):
         return False
     return not (after.isalnum() or (after and after in "_^+#=") or (after in (".", "-", "'", "’") and later.isalnum()))
 

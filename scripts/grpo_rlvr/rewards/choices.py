@@ -14,13 +14,17 @@ from grpo_rlvr.rewards.choice_words import declared_letters, leading_letters
 _GOLD = re.compile(r"[\s(\[{$*\"']*(?:\\[a-z]+\s*\{\s*\(?\s*)?([A-Za-z])[\s)\]}$*\"'.:]*")
 _SEVERAL = re.compile(r"[\s,;/&|()\[\]{}\"'.]+|\band\b")
 
+# A long solution has some ten thousand characters; reading a megabyte of letters word by word would take seconds.
+MAX_LENGTH = 50_000
+
 
 class ChoiceReward(Reward):
     r"""1.0 if exactly the gold's letter was chosen, else 0.0.
 
     The last complete `<answer>` decides, else the last `\boxed{}`, else `####`; only where there is none of these, what
     the text after the reasoning declares ("the answer is C", "I choose (C)", a line with the letter). Several different
-    letters are no choice, nor is an answer tag or a box that was never closed.
+    letters are no choice, nor is an answer tag or a box that was never closed. An answer stands at the end: in free text only
+    the last `MAX_LENGTH` characters are read, and a tag or box with more than that holds no choice.
     """
 
     columns = ("answer",)
@@ -56,11 +60,11 @@ class ChoiceReward(Reward):
 
 def chosen_letters(text: str, multiple: bool = False) -> frozenset[str]:
     """The letters that a completion's text settles on, in capitals; empty if it settles on none."""
-    if not text.isascii():
-        text = unicodedata.normalize("NFKC", text)
     span = answer_span(text)
     if span is not None:
-        content = strip_special_tokens(text[span[0] : span[1]])
+        if span[1] - span[0] > MAX_LENGTH:
+            return frozenset()
+        content = _plain(strip_special_tokens(text[span[0] : span[1]]))
         if len(content) == 1 and content.isascii() and content.isalpha():
             return frozenset(content.upper())
         if multiple and content.isascii() and content.isalpha() and content.isupper() and len(set(content)) == len(content):
@@ -69,7 +73,12 @@ def chosen_letters(text: str, multiple: bool = False) -> frozenset[str]:
     rest = after_reasoning(text)
     if has_box(rest) or ANSWER_OPEN in rest:
         return frozenset()
-    return declared_letters(rest)
+    return declared_letters(_plain(rest[-MAX_LENGTH:]))
+
+
+def _plain(text: str) -> str:
+    """Full-width, circled and styled letters as plain ones. One by one: normalising a run of accents takes the square of its length."""
+    return text if text.isascii() else "".join(c if c.isascii() else unicodedata.normalize("NFKC", c) for c in text)
 
 
 def _gold_letter(value: Any) -> str:

@@ -18,8 +18,11 @@ def typed_key(value: Any) -> Any:
 
     Raises ValueError for what JSON cannot hold.
     """
-    if value is None or isinstance(value, (bool, str)):
-        return type(value).__name__, value
+    kind = type(value)
+    if kind is str or kind is int or value is None:  # the usual leaves first
+        return "number" if kind is int else kind, value
+    if isinstance(value, (bool, str)):
+        return bool if isinstance(value, bool) else str, value
     if isinstance(value, (int, float)):
         if isinstance(value, float) and not math.isfinite(value):
             raise ValueError(f"{value} is not JSON")
@@ -108,6 +111,10 @@ class ToolCallReward(Reward):
         try:
             made = [call_key(call) for call in found]
         except ValueError:
+            return 0.0
+        if made == gold:
+            return 1.0
+        if not self.partial and (self.ordered or len(gold) == 1):
             return 0.0
         in_place = sum(a == b for a, b in zip(made, gold, strict=False))
         right = in_place if self.ordered else (Counter(made) & Counter(gold)).total()
