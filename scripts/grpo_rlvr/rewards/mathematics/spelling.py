@@ -16,10 +16,22 @@ MAX_LENGTH = 1500
 
 _PLAIN_NUMBER = re.compile(r"-?[0-9]+(?:\.[0-9]+)?")
 _SIZE = re.compile(r"\\(?:left|right|middle|big|Big|bigg|Bigg|bigl|bigr|Bigl|Bigr|biggl|biggr|displaystyle|textstyle|limits)(?![A-Za-z])\.?")
-_SPACE = re.compile(r"\\(?:[,;: ]|quad|qquad|thinspace|enspace|hspace\{[^{}]*\})|~")
+# A double backslash ends a row of a matrix; the space behind it is none of these.
+_SPACE = re.compile(r"(\\\\)|\\(?:[,;: ]|quad|qquad|thinspace|enspace|hspace\{[^{}]*\})|~")
+_COLOUR = re.compile(r"\\(?:text)?color ?\{[^{}]*\}")
+_REPEATING = re.compile(r"(?<=[.\d])\\bar ?(?=\{?\d)|(?<=[.\d])\\dot ?\{?(\d)\}?(?:(\d*)\\dot ?\{?(\d)\}?)?")
+_NAMED_BASE = re.compile(
+    r"([0-9][0-9A-Fa-f]*)(?: ?_ ?\{? ?(?:\\text ?\{)? ?\(?| \(?base[ -]?)"
+    r"(two|three|four|five|six|seven|eight|nine|ten|twelve|sixteen|\d{1,2})[)} ]*"
+)
+_BASES = {"two": 2, "three": 3, "four": 4, "five": 5, "six": 6, "seven": 7, "eight": 8, "nine": 9, "ten": 10, "twelve": 12, "sixteen": 16}
+_LOG_RATIO = re.compile(r"\\(log|ln) ?(\d+(?:\.\d+)?) ?/ ?\\\1 ?(\d+(?:\.\d+)?)(?![\d.^!])")
+_UNIT_LETTERS = frozenset("mgslhNJWVL")
 _MACRO = re.compile(r"\\([A-Za-z]+)")
 _PLAIN_NAME = re.compile(r"(?<![\\A-Za-z])(" + "|".join(("sqrt", "infinity", "infty", "inf", "oo", *FUNCTIONS, *GREEK)) + r")(?![A-Za-z])")
-_SENTENCE = re.compile(r"^(?:(?:so|thus|hence|therefore),? )?(?:the )?(?:final )?(?:answer|result|value|solution) ?(?:is|:|=)\s*:?", re.I)
+_SENTENCE = re.compile(
+    r"^(?:(?:so|thus|hence|therefore),? )?(?:the )?(?:final )?(?:answer|result|value|solution) ?(?:is|:|=)\s*:?|^it(?: is|'s)\s", re.I
+)
 
 
 def normalise(text: str) -> str:
@@ -28,13 +40,20 @@ def normalise(text: str) -> str:
         return text
     text = strip_special_tokens(text)
     text = _unwrap(from_unicode(text))
-    text = _SPACE.sub(" ", _SIZE.sub("", text.replace("\\!", "").replace("{,}", ",").replace("\\\\%", "%").replace("\\%", "%")))
+    text = _SIZE.sub("", text.replace("\\!", "").replace("{,}", ",").replace("\\\\%", "%").replace("\\%", "%"))
+    text = _SPACE.sub(lambda m: m[1] or " ", text)
+    if "color" in text:
+        text = _COLOUR.sub("", text)
     text = _MACRO.sub(_alias, text)
-    text = text.replace("^{\\circ}", "°").replace("^\\circ", "°").replace("\\{}", "\\{\\}")
+    text = text.replace("^{\\prime}", "'").replace("^\\prime", "'").replace("^{\\circ}", "°").replace("^\\circ", "°").replace("\\{}", "\\{\\}")
     text = _unwrap(_dollars(_styles(text)))
     text = text.replace("**", "^").replace("<=", "\\le ").replace(">=", "\\ge ").replace("!=", "\\ne ")
     text = _PLAIN_NAME.sub(lambda m: "\\infty " if m[1] in ("infinity", "infty", "inf", "oo") else f"\\{m[1]} ", text)
     text = re.sub(r"(?<=\d)\s*[x]\s*(?=10\^)", r"\\times ", text)
+    text = _REPEATING.sub(lambda m: f"\\overline{{{''.join(filter(None, m.groups()))}}}" if m[1] else "\\overline", text)
+    if based := _NAMED_BASE.fullmatch(text):
+        text = f"{based[1]}_{{{_BASES.get(based[2], based[2])}}}"
+    text = _LOG_RATIO.sub(r"\\\1(\2)/\\\1(\3)", text)
     text = _arguments(text)
     text = " ".join(text.split())
     return re.sub(r"(\\[A-Za-z]+) (?=[^A-Za-z])", r"\1", text).strip()
@@ -89,7 +108,7 @@ def _styles(text: str) -> str:
             brace = match.end() + (len(text[match.end() :]) - len(text[match.end() :].lstrip()))
             close = matching_brace(text, brace) if brace < len(text) and text[brace] == "{" else None
             if close is not None:
-                out.append(_styled(_styles(text[brace + 1 : close])))
+                out.append(_styled(_styles(text[brace + 1 : close]), "".join(out[-2:])))
                 i = close + 1
                 continue
         if match:
@@ -105,8 +124,12 @@ def _styles(text: str) -> str:
     return "".join(out)
 
 
-def _styled(inner: str) -> str:
+def _styled(inner: str, before: str) -> str:
     word = inner.strip()
+    if word in _UNIT_LETTERS and before.rstrip()[-1:] in tuple("0123456789)}") or (word in _UNIT_LETTERS and inner != word and before.strip()):
+        return f"\\text{{{word}}}"
+    if re.match(r"[-+]?[\d.,:]*\d\s", word):  # a number in words: \text{12 cm}, \text{3 and 8}
+        return f" {word} "
     if word in FUNCTIONS:
         return f"\\{word} "
     joined = word.strip(",; ")
@@ -139,7 +162,12 @@ def _arguments(text: str) -> str:
         elif text[i] in "^_":
             out.append(text[i])
             number = re.match(r"\s*([-+]?\d+)", text[i + 1 :])
-            if number:
+            if number and text[i] == "_" and out[-2:-1] == ["\\log"] and not re.match(r"\s*[\w\\({]", text[i + 1 + number.end() :]):
+                # As TeX reads it: the base is one digit where the argument would be missing otherwise.
+                digit = number.end() - len(number[1]) + 1
+                out.append(f"{{{text[i + digit]}}}")
+                i += 1 + digit
+            elif number:
                 out.append(f"{{{number[1]}}}")
                 i += 1 + number.end()
             else:
