@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from fractions import Fraction
 from typing import Protocol
 
@@ -23,6 +24,8 @@ from grpo_rlvr.rewards.mathematics.values import (
     Value,
 )
 
+_LETTER = re.compile(r"[A-Za-z]")
+_NAMED_CONSTANT = re.compile(r"\\[A-Za-z]+|(?<![A-Za-z])[ei](?![A-Za-z])")
 # Pairing items of unordered lists costs the square of their number.
 MAX_ITEMS = 60
 
@@ -168,6 +171,8 @@ def _same_relations(gold: Value, answer: Value, algebra: Algebra) -> bool:
         # x = 5 and y = 5 are different answers; y = 2x and x = y/2 are the same line.
         return None not in relations and all(isinstance(r.right, Formula) for r in relations) and algebra.same_relation(*relations)
     if isinstance(gold, (Assign, Relation)) and isinstance(answer, (Assign, Relation)):
+        if isinstance(gold, Assign) and _is_constant(gold.value):
+            return False  # 2x = 10 is the question again, not the answer x = 5
         relations = [_as_relation(gold), _as_relation(answer)]
         return None not in relations and algebra.same_relation(*relations)
     relation, other = (gold, answer) if isinstance(gold, (Assign, Relation)) else (answer, gold)
@@ -179,13 +184,21 @@ def _same_relations(gold: Value, answer: Value, algebra: Algebra) -> bool:
     return numeric and same(relation.right, other, algebra) and algebra.equal(relation.left, relation.right)
 
 
+def _is_constant(value: Value) -> bool:
+    """Whether this is a number, however it is written, or several of them."""
+    if isinstance(value, Items):
+        return all(_is_constant(item) for item in value.items)
+    return isinstance(value, Number) or (isinstance(value, Formula) and not _LETTER.search(_NAMED_CONSTANT.sub("", value.latex)))
+
+
 def _interchangeable(a: str, b: str) -> bool:
     """Names that only label the answer: a function's value beside y, or words."""
 
     def kind(name: str) -> str:
         if "\\text" in name or (name.isalpha() and len(name) > 2) or " " in name:
             return "words"
-        return "function" if name.endswith(")") and not name.startswith("(") else "letter"
+        called = name.endswith(")") and not name.startswith("(")
+        return "function" if called and not any(c.isdigit() for c in name) else "letter"
 
     kinds = {kind(a), kind(b)}
     return "words" in kinds or ("function" in kinds and (kinds == {"function"} and a[0] == b[0] or "y" in (a, b)))

@@ -21,7 +21,7 @@ class Reading:
 
 
 _NAME = re.compile(
-    r"(?:[A-Za-z]|\\[A-Za-z]+|[A-Z]{2,4}|\\text\{[^{}]*\}|[A-Za-z][a-z]{2,}(?: [a-z]{2,})*)(?:_(?:\{\w+\}|\w))?'*(?:\^\{-1\})?(?:\([A-Za-z,; ]*\))?"
+    r"(?:[A-Za-z]|\\[A-Za-z]+|[A-Z]{2,4}|\\text\{[^{}]*\}|[A-Za-z][a-z]{2,}(?: [a-z]{2,})*)(?:_(?:\{\w+\}|\w))?'*(?:\^\{-1\})?(?:\([\w,;. -]*\))?"
     r"|\|[A-Z]{2}\||m?\\angle ?\{?[A-Z]{1,3}\}?|\\(?:overline|widehat|hat|vec) ?\{[A-Za-z]{1,3}\}|\([a-z](?:, ?[a-z])+\)"
 )
 _BASED = re.compile(r"\(?([0-9][0-9A-Fa-f]*|[A-F][0-9A-F]*)\)?_(?:\{(?:\\text\{)?(\d{1,2})\}{1,2}|(\d{1,2}))")
@@ -134,7 +134,8 @@ def _composite(text: str, how: Reading, depth: int) -> Value | None:
     if enclosed(text, "\\{", "\\}"):
         return _set(text[2:-2], how, depth)
     if enclosed(text, "{", "}"):  # a set in plain text, or braces that only group
-        return _set(text[1:-1], how, depth) if len(split_separators(text[1:-1])[0]) > 1 else read(text[1:-1], how, depth + 1)
+        several = len(split_separators(text[1:-1])[0]) > 1 or len(split_top(text[1:-1], "|")) == 2
+        return _set(text[1:-1], how, depth) if several else read(text[1:-1], how, depth + 1)
     if text[:1] in "([]" and text[-1:] in ")][" and enclosed(text, text[0], text[-1]):
         items = split_separators(text[1:-1])[0]
         if len(items) > 1:

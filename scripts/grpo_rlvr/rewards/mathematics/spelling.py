@@ -78,6 +78,7 @@ def _unwrap(text: str) -> str:
                 text = text[len(macro) + 1 : -1]
         if text.startswith(("=", ":")) and not text.startswith("=="):
             text = text[1:]
+        text = text.removeprefix("\\approx")
     return text
 
 
