@@ -84,7 +84,7 @@ def _declared(text: str, tokens: list[Token]) -> frozenset[str]:
     for i, token in enumerate(tokens):
         if not token.letter or _denied(tokens, i):
             continue
-        level = _level(text, tokens, i)
+        level = _level(text, *_without_refusal(tokens, i))
         if level is None:
             continue
         if i < listed_up_to:  # its list is the tail of one that was taken
@@ -143,6 +143,8 @@ def _tokens(text: str, start: int = 0, last: int | None = None) -> list[Token]:
 def _apart(text: str, start: int, end: int) -> bool:
     """Not a part of something longer: B12, C++, U.S., A-level, x_C."""
     before, after, later = text[start - 1 : start], text[end : end + 1], text[end + 1 : end + 2]
+    if before == "=" and text[max(0, start - 7) : start - 1].lower().endswith("answer"):
+        before = ""
     if before.isalnum() or (before and before in "_\\+=^") or (before in (".", "-") and text[start - 2 : start - 1].isalnum()):
         return False
     if not after.isascii() and unicodedata.combining(after):
@@ -178,6 +180,18 @@ def _denied(tokens: list[Token], i: int) -> bool:
     return False
 
 
+def _without_refusal(tokens: list[Token], i: int) -> tuple[list[Token], int]:
+    """ "not A but B" says of B what "B" in its place would: the tokens around letter `i` and its index among them."""
+    k = i - 1
+    if k < 3 or tokens[k].low not in ("but", "rather"):
+        return tokens, i
+    k -= 1 + (tokens[k - 1].low == ",")
+    if k < 1 or not tokens[k].letter or tokens[k - 1].low != "not":
+        return tokens, i
+    before = tokens[max(0, k - 30) : k - 1]
+    return before + tokens[i : i + 8], len(before)
+
+
 def _level(text: str, tokens: list[Token], i: int) -> int | None:
     """How plainly letter `i` is declared: 0 is plainest, None not at all."""
     window: list[str] = []
@@ -193,6 +207,8 @@ def _level(text: str, tokens: list[Token], i: int) -> int | None:
     before = window + sentence if linked else window
     # A word of denial next to the filler belongs to it, be it linked or not.
     refused = any(w in NEGATIVE or w.endswith("n't") for w in (sentence if linked else sentence[:2]))
+    if refused and j >= 0 and tokens[j].letter and {",", "so", "thus", "therefore", "hence"} & set(window) and _denied(tokens, j):
+        refused = False  # "A is wrong, so B": that was said of A
     after = _words_after(tokens, i)
     if not refused:
         if window and (ANSWERS & set(window) or (linked and (ANSWERS & set(before) or (NOUNS & set(before) and PRAISE & set(before))))):
@@ -205,6 +221,8 @@ def _level(text: str, tokens: list[Token], i: int) -> int | None:
         if linked and {"it", "it's", "that", "that's", "this"} & set(window):
             return 1
         if {"so", "thus", "therefore", "hence", "say"} & set(window):
+            return 1
+        if linked and {"choice", "selection", "pick"} & set(window):
             return 1
         if window[0] == ":" and (NOUNS | PRAISE) & set(window):
             return 1
@@ -239,7 +257,7 @@ def _with_listed(tokens: list[Token], i: int, loose: bool = False) -> tuple[set[
     `loose`: full stops, line ends and nothing at all list too.
     """
     letters = {tokens[i].letter}
-    joined = CONNECTORS | {".", "\n", ":"} if loose else CONNECTORS | {"\n"}
+    joined = CONNECTORS | {".", "\n", ":", "?", "!"} if loose else CONNECTORS | {"\n"}
     k = i + 1
     while k < len(tokens):
         step = k

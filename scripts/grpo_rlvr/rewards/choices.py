@@ -12,6 +12,15 @@ from grpo_rlvr.rewards.base import Reward, scalar_gold
 from grpo_rlvr.rewards.choice_words import declared_letters, leading_letters
 
 _GOLD = re.compile(r"[\s(\[{$*\"']*(?:\\[a-z]+\s*\{\s*\(?\s*)?([A-Za-z])[\s)\]}$*\"'.:]*")
+# A whole answer that is one letter, in either case, and nothing else.
+_ALONE = re.compile(
+    r"[\s(\[{$*_\"'`]*(?:(?:the\s+)?(?:(?:correct|final|right|best)\s+)?(?:option|choice|answer)(?:\s+is)?\s*[:=]?\s*[(\[{$*_\"'`]*)?"
+    r"([A-Za-z])[\s)\]}$*_\"'`.:!]*",
+    re.I,
+)
+_LONGEST_ALONE = 40
+# "the answer is b": a small letter at the end of its line is one of an option only behind such words.
+_SMALL = re.compile(r"\b(?i:answer|option|choice)(?:\s{1,3}is)?\s{0,3}[:=]?\s{0,3}[(\[{$*_\"'`]{0,4}([a-z])[)\]}$*_\"'`.!]{0,6}[ \t]{0,3}(?:\n|$)")
 _SEVERAL = re.compile(r"[\s,;/&|()\[\]{}\"'.]+|\band\b")
 
 # A long solution has some ten thousand characters; reading a megabyte of letters word by word would take seconds.
@@ -65,15 +74,26 @@ def chosen_letters(text: str, multiple: bool = False) -> frozenset[str]:
         if span[1] - span[0] > MAX_LENGTH:
             return frozenset()
         content = _plain(strip_special_tokens(text[span[0] : span[1]]))
-        if len(content) == 1 and content.isascii() and content.isalpha():
-            return frozenset(content.upper())
-        if multiple and content.isascii() and content.isalpha() and content.isupper() and len(set(content)) == len(content):
-            return frozenset(content)
-        return leading_letters(content) or declared_letters(content)
+        return whole_answer(content, multiple) or leading_letters(content) or declared_letters(content)
     rest = after_reasoning(text)
     if has_box(rest) or ANSWER_OPEN in rest:
         return frozenset()
-    return declared_letters(_plain(rest[-MAX_LENGTH:]))
+    rest = strip_special_tokens(_plain(rest[-MAX_LENGTH:]))
+    return whole_answer(rest, multiple) or declared_letters(rest) or frozenset(letter.upper() for letter in _SMALL.findall(rest))
+
+
+def whole_answer(text: str, multiple: bool) -> frozenset[str]:
+    """The letter of a text that is nothing but one, or with `multiple` a list of them; else empty."""
+    if len(text) > _LONGEST_ALONE:
+        return frozenset()
+    if match := _ALONE.fullmatch(text):
+        return frozenset(match[1].upper())
+    if multiple:
+        pieces = [piece for piece in _SEVERAL.split(text) if piece]
+        joined = "".join(pieces)
+        if joined.isascii() and joined.isalpha() and joined.isupper() and len(set(joined)) == len(joined) and len(pieces) in (1, len(joined)):
+            return frozenset(joined)
+    return frozenset()
 
 
 def _plain(text: str) -> str:
