@@ -97,7 +97,7 @@ def build_rewards(config: Config) -> list[BuiltReward]:
     """The config's rewards in its order. Raises UserError("config") with every problem at once."""
     built: list[BuiltReward] = []
     problems: list[Problem] = []
-    context = _context(config)
+    context = run_context(config)
     for index, section in enumerate(config.rewards):
         try:
             reward = _build(section, context)
@@ -117,7 +117,8 @@ def build_rewards(config: Config) -> list[BuiltReward]:
     return built
 
 
-def _context(config: Config) -> Context:
+def run_context(config: Config) -> Context:
+    """What the config says of the run, for rewards that need to know it."""
     model, sampling = getattr(config, "model", None), getattr(config, "sampling", {})
     base = Path(config.base)
     policy = getattr(model, "name_or_path", None)
