@@ -63,6 +63,17 @@ class ChoiceReward(Reward):
             raise ValueError(f"the gold names {len(letters)} letters; set the option multiple: true")
         return letters
 
+    def honest_forms(self, gold: frozenset[str]) -> list[str]:
+        letters = sorted(gold)
+        listed = ", ".join(letters)
+        forms = [f"<answer>{listed}</answer>", f"\\boxed{{{listed}}}", f"\\boxed{{\\text{{{listed}}}}}", f"#### {listed}"]
+        if len(letters) > 1:
+            return [*forms, f"<answer>{' and '.join(letters)}</answer>", f"The answers are {' and '.join(letters)}."]
+        return [*forms, f"<answer>({listed})</answer>", f"<answer>{listed.lower()}</answer>", f"The answer is {listed}.", f"**Answer: {listed}**"]
+
+    def clearly_different(self, gold: frozenset[str], other: frozenset[str]) -> bool:
+        return gold != other
+
     def score_one(self, text: str, gold: frozenset[str]) -> float:
         return 1.0 if chosen_letters(text, self.multiple) == gold else 0.0
 

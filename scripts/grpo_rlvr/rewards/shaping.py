@@ -69,6 +69,18 @@ class LengthPenalty(Reward):
         lowered = score * (1 - self.max_penalty * min(1.0, (length - self.target_tokens) / self.span_tokens))
         return lowered if lowered > 0 else score  # the least of all floats has nothing below it but zero
 
+    def read_gold(self, *values: Any) -> Any:
+        own = getattr(self.reward, "read_gold", None)
+        return own(*values) if callable(own) else values[0] if len(values) == 1 else values
+
+    def honest_forms(self, gold: Any) -> list[str]:
+        own = getattr(self.reward, "honest_forms", None)
+        return own(gold) if callable(own) else []
+
+    def clearly_different(self, gold: Any, other: Any) -> bool:
+        own = getattr(self.reward, "clearly_different", None)
+        return bool(own(gold, other)) if callable(own) else False
+
     def gold_problem(self, row: dict) -> str | None:
         """What the wrapped reward says of this row's gold."""
         own = getattr(self.reward, "gold_problem", None)
