@@ -83,9 +83,13 @@ def _special_bounds(text: str) -> tuple[int, int]:
             start += 1
         # One call asks for all tokens; which one it was matters only where there is one.
         if text.endswith(SPECIAL_TOKENS, start, end):
-            end -= next(len(token) for token in SPECIAL_TOKENS if text.endswith(token, start, end))
+            token = next(token for token in SPECIAL_TOKENS if text.endswith(token, start, end))
+            while text.endswith(token, start, end):  # padding is a long row of one
+                end -= len(token)
         elif text.startswith(SPECIAL_TOKENS, start, end):
-            start += next(len(token) for token in SPECIAL_TOKENS if text.startswith(token, start, end))
+            token = next(token for token in SPECIAL_TOKENS if text.startswith(token, start, end))
+            while text.startswith(token, start, end):
+                start += len(token)
         else:
             return start, end
 

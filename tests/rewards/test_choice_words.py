@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from grpo_rlvr.rewards import choice_reward
-from grpo_rlvr.rewards.choice_words import _declared, _seen_tokens, _tokens
+from grpo_rlvr.rewards.choice_words import _declared, _seen, _tokens, declared_letters
 from grpo_rlvr.rewards.choices import MAX_LENGTH
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -20,13 +20,13 @@ TEXTS = st.lists(st.sampled_from(WORDS), max_size=30).flatmap(lambda words: st.s
 @settings(max_examples=600, deadline=None)
 @given(TEXTS)
 def test_the_tokens_that_are_left_out_change_nothing(text):
-    assert _declared(text, _seen_tokens(text)) == _declared(text, _tokens(text))
+    assert declared_letters(text) == _declared(text, _tokens(text))
 
 
 def test_text_before_the_first_capital_and_behind_the_last_is_not_cut():
     text = "word " * 50 + "end. The answer is B, " + "as we saw " * 50
-    assert len(_seen_tokens(text)) < 20 < len(_tokens(text))
-    assert _seen_tokens("no capital stands alone here, Not One. " * 9) == []
+    assert len(_tokens(*_seen(text))) < 20 < len(_tokens(text))
+    assert _seen("no capital stands alone here, Not One. " * 9) == ("", 0)
 
 
 def test_only_the_end_of_a_long_text_is_read():

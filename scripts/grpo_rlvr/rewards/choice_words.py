@@ -8,13 +8,15 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from functools import lru_cache
 from typing import NamedTuple
 
 _TOKEN = re.compile(r"\\[A-Za-z]+|[^\W\d_]+(?:['’][^\W\d_]+)*|\d+|\n|[^\s\w]|_")
 # At least what may be an option letter; whether it is one, the tokens around it tell.
 _CAPITAL = re.compile(r"(?<![^\W\d_])[A-Z](?![^\W\d_])")
-# No rule looks past these to the left, nor further than this many tokens to the right.
-_SENTENCE_ENDS, _SEEN_BEHIND = ".!?;", 8
+# No rule looks past the end of a sentence to the left, nor further than this many tokens to the right.
+_SEEN_BEHIND = 8
+_SHORT = 400
 MARKUP = set("*_`\"'’‘“”()[]{}$<>#~")
 BEFORE_MARKED, AFTER_MARKED = set("*_`\"'“([{$"), set("*_`\"'”)]}$:")
 
@@ -75,7 +77,16 @@ def declared_letters(text: str) -> frozenset[str]:
     are or begin with a letter; then letters in brackets or bold. Several different letters on that level mean no choice
     and all of them are returned. Denied letters ("not B", "B is wrong") do not count.
     """
-    return _declared(text, _seen_tokens(text))
+    seen, last = _seen(text)
+    if len(seen) <= _SHORT:
+        return _declared_in(seen, last)
+    return _declared(seen, _tokens(seen, last))
+
+
+@lru_cache(maxsize=8192)
+def _declared_in(seen: str, last: int) -> frozenset[str]:
+    # The completions of a group mostly end in the same few sentences.
+    return _declared(seen, _tokens(seen, last))
 
 
 def _declared(text: str, tokens: list[Token]) -> frozenset[str]:
@@ -108,21 +119,24 @@ def leading_letters(text: str) -> frozenset[str]:
     return frozenset(letters)
 
 
-def _seen_tokens(text: str) -> list[Token]:
-    """The tokens of `text` that can matter to `_declared`; none where no capital stands alone."""
-    capitals = [match.start() for match in _CAPITAL.finditer(text)]
-    if not capitals:
-        return []
-    start = max(text.rfind(end, 0, capitals[0]) for end in _SENTENCE_ENDS)
-    return _tokens(text, max(start, 0), capitals[-1])
+def _seen(text: str) -> tuple[str, int]:
+    """The part of `text` that can matter to `_declared`, and where its last capital stands; empty where no capital stands alone."""
+    first = _CAPITAL.search(text)
+    if first is None:
+        return "", 0
+    at = first.start()
+    start = max(text.rfind(".", 0, at), text.rfind("!", 0, at), text.rfind("?", 0, at), text.rfind(";", 0, at), 0)
+    for match in _CAPITAL.finditer(text, at):
+        at = match.start()
+    return text[start:], at - start
 
 
-def _tokens(text: str, start: int = 0, last: int | None = None) -> list[Token]:
-    """The tokens from `start` on, and of those behind `last` only the next few."""
+def _tokens(text: str, last: int | None = None) -> list[Token]:
+    """The tokens of `text`, and of those behind `last` only the next few."""
     tokens: list[Token] = []
     lone: list[int] = []
     behind = 0
-    for match in _TOKEN.finditer(text, start):
+    for match in _TOKEN.finditer(text):
         word = match[0]
         if word in MARKUP or word[0] == "\\":
             continue

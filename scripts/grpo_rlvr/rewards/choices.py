@@ -80,14 +80,15 @@ class ChoiceReward(Reward):
 
 def chosen_letters(text: str, multiple: bool = False) -> frozenset[str]:
     """The letters that a completion's text settles on, in capitals; empty if it settles on none."""
-    span = answer_span(text)
+    marked = "<" in text or "\\" in text or "#" in text  # without these there is no tag, no box and no reasoning
+    span = answer_span(text) if marked else None
     if span is not None:
         if span[1] - span[0] > MAX_LENGTH:
             return frozenset()
         content = _plain(strip_special_tokens(text[span[0] : span[1]]))
         return whole_answer(content, multiple) or leading_letters(content) or declared_letters(content)
-    rest = after_reasoning(text)
-    if has_box(rest) or ANSWER_OPEN in rest:
+    rest = after_reasoning(text) if marked else text
+    if marked and (has_box(rest) or ANSWER_OPEN in rest):
         return frozenset()
     rest = strip_special_tokens(_plain(rest[-MAX_LENGTH:]))
     return whole_answer(rest, multiple) or declared_letters(rest) or frozenset(letter.upper() for letter in _SMALL.findall(rest))
