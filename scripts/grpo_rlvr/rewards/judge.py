@@ -100,7 +100,22 @@ def make_configured_judge(
     *,
     context: Context,
 ) -> JudgeReward:
-    """`use: judge` of a config: the rubric as text or in a file; the calibration in a file; paths relative to the config."""
+    """`use: judge` of a config; paths are relative to its folder.
+
+    Args:
+        base_url: of an OpenAI-compatible server, with the version: `http://localhost:8000/v1`.
+        model: the judge's name on that server; a dated snapshot where there are some.
+        calibration: the file that calibrate_judge.py wrote.
+        rubric: what a response must fulfil to pass; this or rubric_file.
+        rubric_file: a text file with the rubric.
+        api_key_env: the environment variable that holds the key.
+        timeout_s: the longest one try may take.
+        retries: further tries after a timeout, a broken connection, or a status such as 429 and 503.
+        backoff_s: the wait before the first retry; it doubles each time.
+        max_concurrency: questions under way at once.
+        settings: fields of the request beside model and messages; null takes a default (temperature 0, max_tokens 1024) out.
+        family: the judge's model family, where its name does not tell.
+    """
     options = (rubric, rubric_file, api_key_env, timeout_s, retries, backoff_s, max_concurrency, settings, family)
     client, rubric, files = configured_client(base_url, model, *options, context=context)
     files = [context.resolve(calibration), *files]

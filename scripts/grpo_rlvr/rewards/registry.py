@@ -50,7 +50,15 @@ def make_configured_length(
     *,
     context: Context,
 ) -> LengthPenalty:
-    """`use: length` of a config: `use` and `args` name the reward inside as they would in a section of its own."""
+    """`use: length` of a config.
+
+    Args:
+        use: the reward inside, as in a section of its own.
+        target_tokens: up to this length nothing changes.
+        args: options of the reward inside.
+        max_penalty: the share of a positive score that is lost at most; below 1.
+        span_tokens: the penalty is full at target_tokens + span_tokens; by default at twice the target.
+    """
     if not isinstance(use, str) or not (args is None or isinstance(args, Mapping)):
         raise UserError("config", Problem("args", "use is the name of the reward inside, args a mapping of its options"))
     inner, files = _function(use, args or {}, None, context)

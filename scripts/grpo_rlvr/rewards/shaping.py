@@ -132,7 +132,12 @@ def make_overlong_reward(max_completion_length: int, cache: int) -> OverlongRewa
 
 
 def make_configured_overlong(cache: int, max_completion_length: int | None = None, *, context: Context) -> OverlongReward:
-    """`use: overlong` of a config; the limit is the trainer's unless another is given."""
+    """`use: overlong` of a config.
+
+    Args:
+        cache: the last tokens before the limit, over which the punishment grows from 0 to -1.
+        max_completion_length: the limit in tokens; by default the trainer's.
+    """
     limit = context.max_completion_length
     if max_completion_length is None and limit is None:
         raise UserError("config", Problem("args.max_completion_length", "the limit is not known", "give it, in tokens"))
