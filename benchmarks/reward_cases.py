@@ -56,8 +56,8 @@ def letter(i: int) -> dict[str, Any]:
     return {"answer": "ABCD"[i % 4]}
 
 
-def in_words(chosen: str) -> str:
-    return f"Half of it is six, and a quarter is three. So the answer is {chosen}."
+def in_words(chosen: str, i: int = 0) -> str:
+    return f"Half of it is six, and a quarter is three. So for {i} the answer is {chosen}."
 
 
 def person(age: object) -> str:
@@ -111,8 +111,8 @@ CASES = {
     "math": Case("math", tagged, lambda i: tagged(i + 1), long_tagged, number),
     "choice": Case("choice", lambda i: tagged("ABCD"[i % 4]), lambda i: tagged("ABCD"[i % 4 - 1]),
                    lambda size: long_tagged(size).replace("<answer>7<", "<answer>D<"), letter),
-    "choice in words": Case("choice", lambda i: in_words("ABCD"[i % 4]), lambda i: in_words("ABCD"[i % 4 - 1]),
-                            lambda size: prose(size) + in_words("D"), letter),
+    "choice in words": Case("choice", lambda i: in_words("BCD"[i % 3], i), lambda i: in_words("BCD"[i % 3 - 1], i),
+                            lambda size: prose(size) + in_words("C"), lambda i: {"answer": "BCD"[i % 3]}),
     "schema": Case("schema", person, lambda i: person('"old"'), lambda size: f'{{"name": {json.dumps(prose(size))}, "age": 7}}',
                    lambda i: {"output_schema": json.dumps(SCHEMA)}, bound="json.loads + jsonschema Validator.is_valid", bare=validate),
     "tool_calls": Case("tool_calls", call, lambda i: call(i + 1), lambda size: f"<think>{prose(size)}</think>{call(7)}",

@@ -9,7 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 WORDS = [
-    "The answer is", "I choose", "not", "is wrong", "is correct", "so", "or", "and", "option", "A", "B", "C", "(D)", "**B**",
+    "The answer is", "the answer is:",
+    "answer is", "I choose", "not", "is wrong", "is correct", "so", "or", "and", "option", "A", "B", "C", "(D)", "**B**",
     "I", "A.", "B)", "C++", "U.S.",
        "isn't", "because", "it is", ".", "!", "?", ";", ":", ",", "\n", "-", "\\text{B}", "x_C", "A's", "é", "Ä", "3", "the", "most",
     "likely", "first", "must be",

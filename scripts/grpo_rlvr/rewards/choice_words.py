@@ -11,13 +11,14 @@ import unicodedata
 from functools import lru_cache
 from typing import NamedTuple
 
-_TOKEN = re.compile(r"\\[A-Za-z]+|[^\W\d_]+(?:['’][^\W\d_]+)*|\d+|\n|[^\s\w]|_")
+# Macros, and signs that only mark a word, are no tokens.
+MARKUP = "*_`\"'’‘“”()[]{}$<>#~"
+_TOKEN = re.compile(rf"\\[A-Za-z]+|([^\W\d_]+(?:['’][^\W\d_]+)*|\d+|\n|[^\s\w{re.escape(MARKUP)}])")
 # At least what may be an option letter; whether it is one, the tokens around it tell.
 _CAPITAL = re.compile(r"(?<![^\W\d_])[A-Z](?![^\W\d_])")
 # No rule looks past the end of a sentence to the left, nor further than this many tokens to the right.
 _SEEN_BEHIND = 8
 _SHORT = 400
-MARKUP = set("*_`\"'’‘“”()[]{}$<>#~")
 BEFORE_MARKED, AFTER_MARKED = set("*_`\"'“([{$"), set("*_`\"'”)]}$:")
 
 LINKS = {"is", "was", "be", "are", "were", "it's", "that's", "remains", ":", "=", "→"}
@@ -61,6 +62,10 @@ VERBS = {
 }
 
 
+_PLAIN = re.compile(r"\banswer is:?\s{1,2}[(*$\[\"']{0,3}([B-HJ-Z])[)*$\]\"']{0,3}[.!]?\s*\Z")
+_REFUSAL = re.compile("n['’]t|" + "|".join(sorted(NEGATIVE)), re.I)
+
+
 class Token(NamedTuple):
     """A word, number, sign or line end; `low` is its lower-case form."""
 
@@ -78,9 +83,19 @@ def declared_letters(text: str) -> frozenset[str]:
     and all of them are returned. Denied letters ("not B", "B is wrong") do not count.
     """
     seen, last = _seen(text)
+    if letter := _plainly_declared(seen, last):
+        return frozenset(letter)
     if len(seen) <= _SHORT:
         return _declared_in(seen, last)
     return _declared(seen, _tokens(seen, last))
+
+
+def _plainly_declared(seen: str, last: int) -> str:
+    """The letter of "... the answer is B." where no other capital and no word of denial stands before it: what most answers look like."""
+    match = _PLAIN.match(seen, max(seen.rfind("answer is", max(0, last - 16), last), 0))
+    if match is None or match.start(1) != last or _REFUSAL.search(seen, 0, last) or _CAPITAL.search(seen, 0, last):
+        return ""
+    return match[1]
 
 
 @lru_cache(maxsize=8192)
@@ -136,18 +151,22 @@ def _tokens(text: str, last: int | None = None) -> list[Token]:
     tokens: list[Token] = []
     lone: list[int] = []
     behind = 0
+    last = len(text) if last is None else last
     for match in _TOKEN.finditer(text):
-        word = match[0]
-        if word in MARKUP or word[0] == "\\":
+        word = match[1]
+        if word is None:
             continue
-        if last is not None and match.start() > last:
+        start, end = match.span()
+        if start > last:
             behind += 1
             if behind > _SEEN_BEHIND:
                 break
-        single = len(word) == 1 and "A" <= word <= "Z" and _apart(text, match.start(), match.end())
-        if single:
+        letter = ""
+        if end - start == 1 and "A" <= word <= "Z" and _apart(text, start, end):
+            letter = word
             lone.append(len(tokens))
-        tokens.append(Token(word.lower().replace("’", "'"), match.start(), match.end(), word if single else ""))
+        low = word.lower()
+        tokens.append(Token(low.replace("’", "'") if "’" in low else low, start, end, letter))
     for i in lone:
         if tokens[i].letter in "AI" and _is_word(text, tokens, i):
             tokens[i] = tokens[i]._replace(letter="")
