@@ -15,7 +15,8 @@ WORDS = [
        "isn't", "because", "it is", ".", "!", "?", ";", ":", ",", "\n", "-", "\\text{B}", "x_C", "A's", "é", "Ä", "3", "the", "most",
     "likely", "first", "must be",
 ]  # fmt: skip
-TEXTS = st.lists(st.sampled_from(WORDS), max_size=30).flatmap(lambda words: st.sampled_from([" ", ""]).map(lambda gap: gap.join(words)))
+ENDS = st.sampled_from(["", "", "The answer is B", "so the answer is (C).", "the answer is: **D**", "answer is A", "the answer is B\n"])
+TEXTS = st.tuples(st.lists(st.sampled_from(WORDS), max_size=30), ENDS, st.sampled_from([" ", " ", ""])).map(lambda t: t[2].join([*t[0], t[1]]))
 
 
 @settings(max_examples=600, deadline=None)
