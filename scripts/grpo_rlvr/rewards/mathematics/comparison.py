@@ -142,7 +142,7 @@ def _distinct(items: tuple[Value, ...], algebra: Algebra) -> tuple[Value, ...]:
 def _same_ranges(gold: Value, answer: Value, algebra: Algebra) -> bool:
     if isinstance(gold, Union) and isinstance(answer, Union) and len(gold.parts) == len(answer.parts) and set(gold.parts) == set(answer.parts):
         return True
-    names = {part.name for value in (gold, answer) for part in (value.parts if isinstance(value, Union) else (value,)) if isinstance(part, Range)}
+    names = _range_names(gold) | _range_names(answer)
     if len(names) > 1 or not all(isinstance(v, (Range, Union, Group, Formula)) for v in (gold, answer)):
         return False
     if isinstance(gold, Union) or isinstance(answer, Union) or isinstance(gold, Formula) or isinstance(answer, Formula):
@@ -152,6 +152,11 @@ def _same_ranges(gold: Value, answer: Value, algebra: Algebra) -> bool:
         return False
     (low, low_closed, high, high_closed), (low2, low_closed2, high2, high_closed2) = bounds
     return (low_closed, high_closed) == (low_closed2, high_closed2) and same(low, low2, algebra) and same(high, high2, algebra)
+
+
+def _range_names(value: Value) -> set[str]:
+    """The variables of inequalities in `value`."""
+    return {part.name for part in (value.parts if isinstance(value, Union) else (value,)) if isinstance(part, Range)}
 
 
 def _bounds(value: Value) -> tuple[Value, bool, Value, bool] | None:
@@ -177,6 +182,9 @@ def _same_relations(gold: Value, answer: Value, algebra: Algebra) -> bool:
         return None not in relations and algebra.same_relation(*relations)
     relation, other = (gold, answer) if isinstance(gold, (Assign, Relation)) else (answer, gold)
     if isinstance(relation, Assign):
+        names = _range_names(other)
+        if names and relation.name not in names:
+            return False  # a in [1, 2] and 1 <= b <= 2
         return same(relation.value, other, algebra)
     # 12 - 7 = 5 says 5; 2x + y = 0 does not say 0.
     is_sum = relation.operator == "=" and isinstance(relation.left, (Number, Formula)) and isinstance(relation.right, Number)

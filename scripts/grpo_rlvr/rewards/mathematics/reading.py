@@ -99,12 +99,12 @@ def _several(text: str, how: Reading) -> bool:
 
 
 def as_words(text: str) -> str | None:
-    """The words of a text answer in one spelling, or None if it is a formula. Two letters are still a product."""
+    """The words of a text answer in one spelling, or None if it is a formula. Two letters are still a product, but for "no"."""
     plain = re.sub(r"\\text ?\{([^{}\\]*)\}", r" \1 ", text)
     plain = " ".join(plain.split())
     if len(plain) > 2 and plain[0] == "(" and plain[-1] == ")":
         plain = plain[1:-1]
-    if not _PLAIN_WORDS.fullmatch(plain) or (len(plain) < 3 and "\\text" not in text):
+    if not _PLAIN_WORDS.fullmatch(plain) or (len(plain) < 3 and "\\text" not in text and plain.lower() != "no"):
         return None
     if any(len(w) > 1 for w in re.split(r"[ '.,\-]", plain)):
         return plain.rstrip(".!").casefold()
@@ -143,6 +143,8 @@ def _composite(text: str, how: Reading, depth: int) -> Value | None:
             return Group(left, right, tuple(read(p, how, depth + 1) for p in items))
         if text[0] == "(" and text[-1] == ")":
             return read(text[1:-1], how, depth + 1)
+    if enclosed(text, "\\langle", "\\rangle"):
+        return Group("<", ">", tuple(read(p, how, depth + 1) for p in split_separators(text[7:-7])[0]))
     ratio = split_top(text, ":")
     if len(ratio) > 1 and all(ratio):
         return Ratio(tuple(read(p, how, depth + 1) for p in ratio))

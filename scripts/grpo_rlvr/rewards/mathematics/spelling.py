@@ -18,6 +18,8 @@ _PLAIN_NUMBER = re.compile(r"-?[0-9]+(?:\.[0-9]+)?")
 _SIZE = re.compile(r"\\(?:left|right|middle|big|Big|bigg|Bigg|bigl|bigr|Bigl|Bigr|biggl|biggr|displaystyle|textstyle|limits)(?![A-Za-z])\.?")
 # A double backslash ends a row of a matrix; the space behind it is none of these.
 _SPACE = re.compile(r"(\\\\)|\\(?:[,;: ]|quad|qquad|thinspace|enspace|hspace\{[^{}]*\})|~")
+_BARE_FONT = re.compile(r"\\(mathbf|mathrm|mathbb|mathcal|mathit|boldsymbol|bm|hat|vec|bar|tilde) +([A-Za-z0-9])(?![A-Za-z])")
+_LISTED_LETTERS = re.compile(r"[A-Z0-9](?:(?:,? (?:and|or) |, ?)[A-Z0-9])+")
 _COLOUR = re.compile(r"\\(?:text)?color ?\{[^{}]*\}")
 _REPEATING = re.compile(r"(?<=[.\d])\\bar ?(?=\{?\d)|(?<=[.\d])\\dot ?\{?(\d)\}?(?:(\d*)\\dot ?\{?(\d)\}?)?")
 _NAMED_BASE = re.compile(
@@ -42,6 +44,7 @@ def normalise(text: str) -> str:
     text = _unwrap(from_unicode(text))
     text = _SIZE.sub("", text.replace("\\!", "").replace("{,}", ",").replace("\\\\%", "%").replace("\\%", "%"))
     text = _SPACE.sub(lambda m: m[1] or " ", text)
+    text = _BARE_FONT.sub(r"\\\1{\2}", text)
     if "color" in text:
         text = _COLOUR.sub("", text)
     text = _MACRO.sub(_alias, text)
@@ -129,7 +132,7 @@ def _styled(inner: str, before: str) -> str:
     word = inner.strip()
     if word in _UNIT_LETTERS and before.rstrip()[-1:] in tuple("0123456789)}") or (word in _UNIT_LETTERS and inner != word and before.strip()):
         return f"\\text{{{word}}}"
-    if re.match(r"[-+]?[\d.,:]*\d\s", word):  # a number in words: \text{12 cm}, \text{3 and 8}
+    if re.match(r"[-+]?[\d.,:]*\d\s", word) or _LISTED_LETTERS.fullmatch(word):  # a number in words: \text{12 cm}, \text{3 and 8}
         return f" {word} "
     if word in FUNCTIONS:
         return f"\\{word} "
