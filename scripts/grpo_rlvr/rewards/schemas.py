@@ -39,11 +39,13 @@ class SchemaReward(Reward):
     """1.0 if what follows the reasoning is one strict JSON value that validates, else 0.0.
 
     A value that fills one `<answer>` block is unwrapped. A schema that cannot be used raises GoldError with the row.
+    One schema in the place of the column is for all completions.
     """
 
     columns = ("output_schema",)
     correctness = True
     gold_error_raises = True
+    one_for_all = True
 
     def __init__(self, name: str, fence: str = "forbid"):
         super().__init__(name)
