@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from grpo_rlvr.rewards import choice_reward
-from grpo_rlvr.rewards.choice_words import _declared, _seen, _tokens, declared_letters
+from grpo_rlvr.rewards.choice_tokens import seen_text, tokens_of
+from grpo_rlvr.rewards.choice_words import _declared, declared_letters
 from grpo_rlvr.rewards.choices import MAX_LENGTH
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -22,13 +23,13 @@ TEXTS = st.tuples(st.lists(st.sampled_from(WORDS), max_size=30), ENDS, st.sample
 @settings(max_examples=600, deadline=None)
 @given(TEXTS)
 def test_the_tokens_that_are_left_out_change_nothing(text):
-    assert declared_letters(text) == _declared(text, _tokens(text))
+    assert declared_letters(text) == _declared(text, tokens_of(text))
 
 
 def test_text_before_the_first_capital_and_behind_the_last_is_not_cut():
     text = "word " * 50 + "end. The answer is B, " + "as we saw " * 50
-    assert len(_tokens(*_seen(text))) < 20 < len(_tokens(text))
-    assert _seen("no capital stands alone here, Not One. " * 9) == ("", 0)
+    assert len(tokens_of(*seen_text(text))) < 20 < len(tokens_of(text))
+    assert seen_text("no capital stands alone here, Not One. " * 9) == ("", 0)
 
 
 def test_only_the_end_of_a_long_text_is_read():

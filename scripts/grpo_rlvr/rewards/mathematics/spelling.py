@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 
 from grpo_rlvr.completions import matching_brace, strip_special_tokens
+from grpo_rlvr.rewards.mathematics.arguments import with_braces
 from grpo_rlvr.rewards.mathematics.symbols import FONTS, FUNCTIONS, GREEK, SYNONYMS, from_unicode
 
 # Longer golds are refused and longer answers are wrong: it bounds every step below, also those of quadratic cost.
@@ -57,7 +58,7 @@ def normalise(text: str) -> str:
     if based := _NAMED_BASE.fullmatch(text):
         text = f"{based[1]}_{{{_BASES.get(based[2], based[2])}}}"
     text = _LOG_RATIO.sub(r"\\\1(\2)/\\\1(\3)", text)
-    text = _arguments(text)
+    text = with_braces(text)
     text = " ".join(text.split())
     return re.sub(r"(\\[A-Za-z]+) (?=[^A-Za-z])", r"\1", text).strip()
 
@@ -142,120 +143,3 @@ def _styled(inner: str, before: str) -> str:
     if len(word) < 2 or "\\" in word or not re.search(r"[A-Za-z]{2}", word):
         return f" {word} " if inner != word else word
     return f"\\text{{{word}}}"
-
-
-def _arguments(text: str) -> str:
-    r"""Braces around single-token arguments: `\frac12`, `\sqrt2`, `x^10`, `x_1`, and around parentheses in `\sqrt(3)`, `x^(1/2)`."""
-    out, i = [], 0
-    while i < len(text):
-        match = _MACRO.match(text, i) if text[i] == "\\" else None
-        if match and match[1] in ("frac", "sqrt", "binom"):
-            out.append(match[0])
-            i = match.end()
-            if match[1] == "sqrt":
-                bracket = re.match(r"\s*(\[[^\[\]]*\])", text[i:])
-                if bracket:
-                    out.append(bracket[1])
-                    i += bracket.end()
-            for _ in range(1 if match[1] == "sqrt" else 2):
-                argument, i = _argument(text, i, parentheses=match[1] == "sqrt")
-                out.append(argument)
-        elif match:
-            out.append(match[0])
-            i = match.end()
-        elif text[i] in "^_":
-            out.append(text[i])
-            number = re.match(r"\s*([-+]?\d+)", text[i + 1 :])
-            if number and text[i] == "_" and out[-2:-1] == ["\\log"] and not re.match(r"\s*[\w\\({]", text[i + 1 + number.end() :]):
-                # As TeX reads it: the base is one digit where the argument would be missing otherwise.
-                digit = number.end() - len(number[1]) + 1
-                out.append(f"{{{text[i + digit]}}}")
-                i += 1 + digit
-            elif number:
-                out.append(f"{{{number[1]}}}")
-                i += 1 + number.end()
-            else:
-                argument, i = _argument(text, i + 1, parentheses=text[i] == "^")
-                out.append(argument)
-        else:
-            out.append(text[i])
-            i += 1
-    return "".join(out)
-
-
-def _argument(text: str, i: int, parentheses: bool) -> tuple[str, int]:
-    while i < len(text) and text[i].isspace():
-        i += 1
-    if i >= len(text):
-        return "", i
-    if text[i] == "{":
-        close = matching_brace(text, i)
-        return ("{" + _arguments(text[i + 1 : close]) + "}", close + 1) if close is not None else (text[i], i + 1)
-    if text[i] == "(" and parentheses:
-        close = matching_parenthesis(text, i)
-        if close is not None:
-            return "{" + _arguments(text[i + 1 : close]) + "}", close + 1
-    match = _MACRO.match(text, i)
-    if match:
-        end = match.end()
-        if match[1] in ("frac", "sqrt"):
-            inner = _arguments(text[i:])  # a macro with arguments of its own: take it whole
-            end = _macro_end(inner)
-            return "{" + inner[:end] + "}" + inner[end:], len(text)
-        return "{" + match[0] + "}", end
-    if text[i] in "}])":
-        return "", i
-    return "{" + text[i] + "}", i + 1
-
-
-def _macro_end(text: str) -> int:
-    i = _MACRO.match(text).end()
-    if i < len(text) and text[i] == "[":
-        i = text.find("]", i) + 1 or i
-    while i < len(text) and text[i] == "{":
-        close = matching_brace(text, i)
-        if close is None:
-            break
-        i = close + 1
-    return i
-
-
-def matching_parenthesis(text: str, opening: int) -> int | None:
-    """Index of the `)` that closes the `(` at `opening`."""
-    depth = 0
-    for i in range(opening, len(text)):
-        depth += (text[i] == "(") - (text[i] == ")")
-        if depth == 0:
-            return i
-    return None
-
-
-def balanced(text: str) -> bool:
-    """Whether every brace is closed."""
-    depth, i = 0, 0
-    while i < len(text):
-        if text[i] == "\\":
-            i += 1
-        elif text[i] in "{}":
-            depth += 1 if text[i] == "{" else -1
-            if depth < 0:
-                return False
-        i += 1
-    return depth == 0
-
-
-def nesting(text: str) -> tuple[int, int]:
-    """How deep brackets are nested, and how deep exponents stand on exponents (`2^{2^{2}}` is 2)."""
-    deepest = tower = 0
-    stack: list[int] = []
-    level = 0
-    for i, c in enumerate(text):
-        if c in "({[":
-            stack.append(level)
-            level += i > 0 and text[i - 1] == "^"
-        elif c in ")}]" and stack:
-            level = stack.pop()
-        elif c == "^" and text[i + 1 : i + 2] not in ("{", "("):
-            tower = max(tower, level + 1)
-        deepest, tower = max(deepest, len(stack)), max(tower, level)
-    return deepest, tower
