@@ -4,6 +4,8 @@ PYTHON ?= python3
 VENV ?= .venv
 PIP_FLAGS ?=
 ARGS ?=
+# Tests at a time. Each may hold a small model: 1 GB, one of them 7.5 GB.
+JOBS ?= 2
 PY = $(VENV)/bin/python
 PIP = $(PY) -m pip --disable-pip-version-check install --quiet --constraint constraints.txt $(PIP_FLAGS)
 
@@ -15,7 +17,7 @@ quickstart: $(VENV)/.train-ready
 
 test: $(VENV)/.test-ready
 	$(VENV)/bin/ruff check .
-	OMP_NUM_THREADS=1 OMP_WAIT_POLICY=PASSIVE $(PY) -m pytest $(ARGS)
+	OMP_NUM_THREADS=1 OMP_WAIT_POLICY=PASSIVE $(PY) -m pytest --numprocesses $(JOBS) --dist worksteal $(ARGS)
 
 lint: $(VENV)/.test-ready
 	$(VENV)/bin/ruff check .

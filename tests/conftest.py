@@ -6,12 +6,17 @@ import json
 import os
 from pathlib import Path
 
+import hypothesis
 import pytest
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
 os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")
 os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
+
+# No test is timed: a busy machine is no fault.
+hypothesis.settings.register_profile("untimed", deadline=None)
+hypothesis.settings.load_profile("untimed")
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -59,3 +64,17 @@ def untaught_model(tmp_path_factory: pytest.TempPathFactory) -> Path:
     build_model(tokenizer, 0).save_pretrained(folder)
     tokenizer.save_pretrained(folder)
     return folder
+
+
+@pytest.fixture(scope="session")
+def sandbox_here():
+    """The sandbox of this machine. Without one the test is skipped, unless GRPO_RLVR_TEST_SANDBOX=required."""
+    from grpo_rlvr.errors import MissingError
+    from grpo_rlvr.sandbox import Limits, find_backend
+
+    try:
+        return find_backend("bubblewrap", Limits())
+    except MissingError as exc:
+        if os.environ.get("GRPO_RLVR_TEST_SANDBOX") == "required":
+            raise
+        pytest.skip(f"no sandbox here: {exc}")

@@ -157,7 +157,7 @@ def test_labels_of_a_kind_that_the_config_does_not_name_open_nothing(read):
 
 
 def test_review_needs_a_person_at_a_terminal(read):
-    done = script("inspect_rewards.py", "review", read / "config.yaml", stdin=subprocess.DEVNULL)
+    done = script("inspect_rewards.py", "review", "--terminal", read / "config.yaml", stdin=subprocess.DEVNULL)
     assert done.returncode == 2 and "a person must read" in done.stderr
 
 

@@ -29,6 +29,12 @@ def test_the_reward_benchmark_runs_and_the_verdicts_are_right():
     assert {name: row["wrong"] for name, row in result["others"].items()} == dict.fromkeys(result["others"], 0)
 
 
+def test_the_inspection_benchmark_runs():
+    done = subprocess.run([sys.executable, str(ROOT / "benchmarks" / "inspection.py"), "--count", "96", "--json"], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert {"draw", "load", "score", "select"} <= json.loads(done.stdout)["parts"].keys()
+
+
 @pytest.mark.model
 def test_math_and_its_peers_agree_with_the_truth():
     command = [sys.executable, str(ROOT / "benchmarks" / "rewards.py"), "--tiny", "--json"]

@@ -510,7 +510,11 @@ SECTIONS = {
 @pytest.mark.parametrize(
     "part, section",
     [(("properties", name), cls) for name, cls in SECTIONS.items()]
-    + [(("properties", "rewards", "items"), RewardSection), (("properties", "model", "properties", "lora"), LoraSection)],
+    + [
+        (("properties", "rewards", "items"), RewardSection),
+        (("properties", "model", "properties", "lora"), LoraSection),
+        (("properties", "inspection", "properties", "server"), sections.ServerSection),
+    ],
 )
 def test_schema_and_dataclasses_have_the_same_fields_and_defaults(part, section):
     node = json.loads(config_module.SCHEMA.read_text())
@@ -524,6 +528,23 @@ def test_schema_and_dataclasses_have_the_same_fields_and_defaults(part, section)
             assert name in node["required"]
         else:
             assert node["properties"][name].get("default", "none given") == (list(default) if isinstance(default, tuple) else default), name
+
+
+def test_a_server_for_the_inspection(tmp_path):
+    text = BASE + "inspection: {backend: openai, server: {base_url: 'http://localhost:8000/v1', settings: {top_k: null, max_completion_tokens: 9}}}\n"
+    config = load(tmp_path, text)
+    assert config.inspection.server == sections.ServerSection("http://localhost:8000/v1", settings={"top_k": None, "max_completion_tokens": 9})
+    again = tmp_path / "again.yaml"
+    again.write_text(config_to_yaml(config))
+    assert load_config(again) == config
+
+
+def test_mistakes_in_the_server_section(tmp_path):
+    assert "server: {base_url" in problems(tmp_path, BASE + "inspection: {backend: openai}\n")["inspection.server"]
+    server = "{base_url: x, api_key_env: sk-s3cret, settings: {temperature: 0.2, max_tokens: 5, n: 2, stop: [a]}}"
+    said = problems(tmp_path, BASE + f"inspection: {{server: {server}}}\n")
+    assert set(said) == {f"inspection.server.{k}" for k in ("api_key_env", "settings.temperature", "settings.max_tokens", "settings.n")}
+    assert "s3cret" not in str(said) and "grpo.max_completion_length" in said["inspection.server.settings.max_tokens"]
 
 
 def test_the_template_loads_and_trains_as_it_stands():

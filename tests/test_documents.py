@@ -31,11 +31,18 @@ def test_block_runs(path, code):
         assert names["short_answer"]([[{"role": "assistant", "content": " 4 "}], "5"], answer=[4, "4"]) == [1.0, 0.0]
 
 
+def test_the_example_of_the_code_reward_is_true(sandbox_here):
+    (code,) = (block.values[1] for block in BLOCKS if "def try_it" in block.values[1])
+    names = {"__name__": "document"}
+    exec(code, names)
+    names["try_it"]()
+
+
 def test_each_reward_of_the_config_is_explained():
     text = (ROOT / "references" / "reward-functions.md").read_text(encoding="utf-8")
     headings = re.findall(r"^### (.+)$", text, re.MULTILINE)
     explained = {name.strip() for heading in headings for name in heading.split(",")}
-    assert {name for name in REWARDS if name != "code"} <= explained
+    assert set(REWARDS) <= explained
 
 
 def test_the_options_in_the_document_are_those_of_the_code():

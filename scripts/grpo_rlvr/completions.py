@@ -100,11 +100,12 @@ def after_reasoning(text: str) -> str:
     Everything up to the last closing tag is reasoning, also without an opening tag (the chat template may have written
     it). An opening tag after that starts reasoning that never ended: it and what follows are left out.
     """
-    start, end = _reasoning_bounds(text)
+    start, end = after_reasoning_span(text)
     return text[start:end]
 
 
-def _reasoning_bounds(text: str) -> tuple[int, int]:
+def after_reasoning_span(text: str) -> tuple[int, int]:
+    """Span in `text` of what `after_reasoning` returns."""
     start, end = 0, len(text)
     for close in _REASONING_CLOSE:
         # Not before what was found already: only the last end counts.
@@ -172,7 +173,7 @@ def answer_span(text: str) -> tuple[int, int] | None:
     The last complete `<answer>` wins (a box inside it is unwrapped), else the last box, else what follows the last
     `####` on its line. A last box that was never closed is no answer, even if an earlier one was closed.
     """
-    start, end = _reasoning_bounds(text)
+    start, end = after_reasoning_span(text)
     span = tag_span(text, start, end)
     if span is not None:
         if not has_box(text, *span):

@@ -17,11 +17,21 @@ from typing import Any
 
 from grpo_rlvr import grpo_section, schema_check, yaml_file
 from grpo_rlvr.errors import Problem, UserError
-from grpo_rlvr.sections import DataSection, HardwareSection, InspectionSection, LoraSection, ModelSection, RewardSection, RunSection
+from grpo_rlvr.sections import (
+    DataSection,
+    HardwareSection,
+    InspectionSection,
+    LoraSection,
+    ModelSection,
+    RewardSection,
+    RunSection,
+    ServerSection,
+)
 from grpo_rlvr.trl_settings import settings
 
 __all__ = [
     "Config", "DataSection", "HardwareSection", "InspectionSection", "LoraSection", "ModelSection", "RewardSection", "RunSection",
+    "ServerSection",
     "config_to_yaml", "load_config",
 ]  # fmt: skip
 
@@ -34,6 +44,13 @@ SAMPLING = (
     "temperature", "top_p", "top_k", "min_p", "repetition_penalty", "max_completion_length", "chat_template_kwargs", "generation_kwargs",
 )  # fmt: skip
 
+# What the inspection itself writes into a request: the samples would not be training's if a server were asked for something else.
+SERVER_OWN = (
+    "model", "messages", "prompt", "n", "seed", "stream", "max_tokens",
+    "temperature", "top_p", "top_k", "min_p", "repetition_penalty", "chat_template_kwargs",
+)  # fmt: skip
+
+_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _HUB_NAME = re.compile(r"\w[\w.-]*/\w[\w.-]*(:[\w.-]+){0,2}")
 _FILE_ENDINGS = {".jsonl", ".json", ".csv", ".tsv", ".parquet", ".arrow", ".txt", ".gz", ".zip", ".yaml", ".yml", ".py", ".gguf", ".safetensors"}
 _USER_FUNCTION = re.compile(r"(?:.+\.py|[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*):[A-Za-z_]\w*")
@@ -175,6 +192,8 @@ def _build(raw: dict, path: Path) -> Config:
     inspection = dict(values.get("inspection") or {})
     if "reviewers" in inspection:
         inspection["reviewers"] = tuple(inspection["reviewers"])
+    if inspection.get("server") is not None:
+        inspection["server"] = ServerSection(**inspection["server"])
     return Config(
         model=ModelSection(**model),
         data=DataSection(**{**values["data"], "columns": values["data"].get("columns") or {}}),
@@ -214,6 +233,27 @@ def _relations(values: Mapping[str, Any]) -> list[Problem]:
                     f"set read to {least} or more",
                 )
             )
+        problems += _server_relations(inspection)
+    return problems
+
+
+def _server_relations(inspection: Mapping[str, Any]) -> list[Problem]:
+    server, problems = inspection.get("server"), []
+    if not isinstance(server, dict):
+        if inspection.get("backend") == "openai":
+            problems.append(Problem("inspection.server", "is missing, and backend is openai", "write server: {base_url: http://localhost:8000/v1}"))
+        return problems
+    key = server.get("api_key_env")
+    if isinstance(key, str) and not _VARIABLE.fullmatch(key):
+        # What was written may be the key itself: it is not repeated here.
+        fix = "write the name of the environment variable that holds the key, such as OPENAI_API_KEY"
+        problems.append(Problem("inspection.server.api_key_env", "is no name of an environment variable", fix))
+    written = server.get("settings")
+    for name in SERVER_OWN if isinstance(written, dict) else ():
+        if written.get(name) is not None:
+            place = {"max_tokens": "grpo.max_completion_length", "seed": "inspection.seed"}.get(name, f"grpo.{name}" if name in SAMPLING else "")
+            fix = f"set {place}, or null here to leave it out" if place else "delete the line"
+            problems.append(Problem(f"inspection.server.settings.{name}", "is set by training's own settings, or by the inspection", fix))
     return problems
 
 

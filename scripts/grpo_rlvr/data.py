@@ -62,6 +62,15 @@ def load_rows(config: Config, split: str, limit: int | None = None) -> list[dict
     return [{ROW_ID: f"{split}:{i}", **row} for i, row in enumerate(rows)]
 
 
+def raw_lines(config: Config, split: str) -> list[str]:
+    """The rows of a split as JSON lines, in the order of `load_rows` and as they stand in the file: a line of a .jsonl file is copied."""
+    source = config.data.train if split == "train" else config.data.eval
+    path = config.resolve(source)
+    if path.suffix.lower() == ".jsonl" and path.is_file():
+        return [line.strip() for line in path.read_text(encoding="utf-8-sig").split("\n") if line.strip()]
+    return [json.dumps(row, ensure_ascii=False, default=str) for row in _read(config, source, f"data.{split}")]
+
+
 def check_rows(rewards: Sequence, rows: Sequence[dict], place: str = "data.train") -> None:
     """Refuse rows whose gold a reward cannot read, naming their numbers (0-based) and the reason.
 
@@ -104,6 +113,9 @@ def _try(rewards: Sequence, rows: Sequence[dict]) -> None:
     """Call each reward once as TRL would, on empty completions, before anything slow: a function that cannot run says so now."""
     from grpo_rlvr.rewards import score_all
 
+    for reward in rewards:
+        if callable(getattr(reward.function, "prepare", None)):
+            reward.function.prepare()
     completions = ["" if isinstance(row["prompt"], str) else [{"role": "assistant", "content": ""}] for row in rows]
     columns = {name: [row.get(name) for row in rows] for name in set().union(*(row.keys() for row in rows)) - {"prompt"}}
     score_all(list(rewards), completions, prompts=[row["prompt"] for row in rows], completion_ids=[[0]] * len(rows), **columns)

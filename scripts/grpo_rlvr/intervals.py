@@ -66,3 +66,29 @@ def _bisect(rising) -> float:
         else:
             high = middle
     return (low + high) / 2
+
+
+def beta_cdf(x: float, a: float, b: float) -> float:
+    """P(p <= x) for p ~ Beta(a, b): the regularised incomplete beta function, by its continued fraction (DLMF 8.17.22, evaluated as in 3.10.i)."""
+    if x <= 0 or x >= 1:
+        return float(x >= 1)
+    if x > (a + 1) / (a + b + 2):  # the fraction converges fast below this point
+        return 1 - beta_cdf(1 - x, b, a)
+    front = math.exp(a * math.log(x) + b * math.log1p(-x) - log_beta(a, b)) / a
+    tiny, c, d = 1e-300, 1.0, 1 - (a + b) * x / (a + 1)
+    d = 1 / (d if abs(d) > tiny else tiny)
+    value = d
+    for m in range(1, 300):
+        for term in (m * (b - m) * x / ((a + 2 * m - 1) * (a + 2 * m)), -(a + m) * (a + b + m) * x / ((a + 2 * m) * (a + 2 * m + 1))):
+            d, c = 1 + term * d, 1 + term / c
+            d = 1 / (d if abs(d) > tiny else tiny)
+            c = c if abs(c) > tiny else tiny
+            value *= c * d
+        if abs(c * d - 1) < 1e-12:
+            break
+    return min(1.0, front * value)
+
+
+def log_beta(a: float, b: float) -> float:
+    """log B(a, b)."""
+    return math.lgamma(a) + math.lgamma(b) - math.lgamma(a + b)

@@ -50,8 +50,29 @@ class RewardSection:
 
 
 @dataclass(frozen=True)
+class ServerSection:
+    """An OpenAI-compatible server that the inspection samples from.
+
+    `model` None means model.name_or_path, `samples_per_request` None all samples of a prompt at once. `settings` are further fields of the
+    request; null leaves one of ours out.
+    """
+
+    base_url: str
+    model: str | None = None
+    api_key_env: str | None = None
+    concurrency: int = 16
+    timeout_s: float = 600.0
+    retries: int = 5
+    samples_per_request: int | None = None
+    settings: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
 class InspectionSection:
-    """How many completions are drawn and read before training. `samples_per_prompt` None means `num_generations`."""
+    """How many completions are drawn and read before training, and by what.
+
+    `samples_per_prompt` None means `num_generations`; `backend` None is decided by `inspection.backends.choose`.
+    """
 
     prompts: int = 32
     samples_per_prompt: int | None = None
@@ -61,6 +82,8 @@ class InspectionSection:
     read: int = 60
     reviewers: tuple[str, ...] = ("human",)
     pass_threshold: float = 0.5
+    backend: str | None = None
+    server: ServerSection | None = None
 
 
 @dataclass(frozen=True)

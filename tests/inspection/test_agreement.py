@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import pytest
-from grpo_rlvr.inspection.agreement import correlation, measure_agreement
+from grpo_rlvr.inspection.agreement import cohens_kappa, correlation, disagrees, measure_agreement, weigh_agreement
 
 
 def test_table_agreement_and_kappa_by_hand():
@@ -38,3 +38,34 @@ def test_correlation():
     assert correlation([1, 2, 3], [2, 4, 6]) == pytest.approx(1.0)
     assert correlation([1, 2, 3, 4], [1, 0, 1, 0]) == pytest.approx(-0.4472136)
     assert correlation([1, 1], [0, 1]) is None and correlation([1], [1]) is None
+
+
+def test_the_weighted_agreement_by_hand():
+    """40 of 200 completions pass; of 10 passing and 10 failing ones that were read, one passing is wrong: 1 - 0.2 x 0.1."""
+    ids = [f"s{i}" for i in range(21)]
+    labels, verdicts = ["pass"] * 9 + ["fail"] * 11 + ["unsure"], [True] * 10 + [False] * 10 + [True]
+    everything = [True] * 40 + [False] * 160
+    got = weigh_agreement(ids, labels, verdicts, everything, None)
+    assert got["agreement"] == pytest.approx(0.98) and got["weights"] == "verdict" and got["upper_bound"] is None
+    assert got["effective_size"] == pytest.approx(200**2 / (10 * 4**2 + 10 * 16**2)) and got["interval"][0] < 0.98 < got["interval"][1]
+    same = weigh_agreement(ids, labels, verdicts, everything, dict.fromkeys(ids, 1.0))
+    assert same["agreement"] == pytest.approx(0.95) and same["effective_size"] == pytest.approx(20) and same["weights"] == "selection"
+
+
+def test_what_no_disagreement_proves_about_all_completions():
+    got = weigh_agreement(list("abcd"), ["pass", "pass", "fail", "fail"], [True, True, False, False], [True] * 10 + [False] * 30, None)
+    assert got["upper_bound"] == pytest.approx(0.25 * (1 - 0.025**0.5) + 0.75 * (1 - 0.025**0.5))
+    one_sided = weigh_agreement(["a"], ["pass"], [True], [True, False], None)
+    assert one_sided["upper_bound"] == pytest.approx(0.5 * 0.975 + 0.5)  # of the failing ones nothing is known
+    assert weigh_agreement([], [], [], [True], None)["agreement"] is None
+
+
+def test_kappa_of_three_categories_by_hand():
+    pairs = [("pass", "pass")] * 4 + [("fail", "fail")] * 3 + [("unsure", "unsure")] + [("pass", "fail"), ("unsure", "pass")]
+    assert cohens_kappa(pairs) == pytest.approx((0.8 - 0.39) / (1 - 0.39))
+    assert cohens_kappa([]) is None and cohens_kappa([("a", "a")]) is None
+
+
+def test_unsure_and_unscored_contradict_nothing():
+    assert disagrees("pass", False) and disagrees("fail", True)
+    assert not any(disagrees(label, v) for label, v in (("pass", True), ("fail", False), ("unsure", True), ("withdrawn", False), ("pass", None)))

@@ -34,7 +34,7 @@ def test_opens_when_enough_was_read_and_all_agree(inspected, label_all):
     assert gate["open"] is True and gate["reasons"] == []
     assert gate["counts"] == {
         "samples": 16, "read": 6, "pass": 3, "fail": 3, "unsure": 0, "needed": 4, "disagreements": 0, "revised": 0,
-        "not_counted": {}, "of_other_samples": 0,
+        "withdrawn": 0, "undone": 0, "not_counted": {}, "of_other_samples": 0,
     }  # fmt: skip
     assert (gate["reviewer_kind"], gate["reviewers"], gate["signal"]) == ("human", ["ada"], "go")
     assert gate["agreement"]["kappa"] == 1.0 and gate["agreement"]["upper_bounds"]["pass"] == pytest.approx(1 - 0.05 ** (1 / 3))

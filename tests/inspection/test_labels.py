@@ -5,7 +5,8 @@ import threading
 
 import pytest
 from grpo_rlvr.errors import UserError
-from grpo_rlvr.inspection.labels import append_label, labels_path, load_labels, repair_labels
+from grpo_rlvr.inspection.jsonl import Tail
+from grpo_rlvr.inspection.labels import append_label, labels_path, load_judgements, load_labels, repair_labels
 
 
 def test_last_word_of_a_reviewer_wins(tmp_path):
@@ -74,3 +75,46 @@ def test_repairing_while_others_append_loses_no_label(tmp_path):
         repairing.join()
     repair_labels(tmp_path)
     assert len(load_labels(tmp_path)) == 151
+
+
+def test_a_label_that_is_taken_back_does_not_hold(tmp_path):
+    append_label(tmp_path, "a", "pass", "ada", "human")
+    append_label(tmp_path, "b", "fail", "ada", "human")
+    append_label(tmp_path, "a", "withdrawn", "ada", "human", "the gold is wrong")
+    append_label(tmp_path, "b", "undone", "ada", "human")
+    assert load_labels(tmp_path) == []
+    got = [(x["sample_id"], x["label"], x["first"], x["revised"], x["turn"]) for x in load_judgements(tmp_path)]
+    assert got == [("a", "withdrawn", "pass", False, 2), ("b", "undone", "fail", False, 2)]
+    append_label(tmp_path, "b", "fail", "ada", "human")
+    assert [(x["sample_id"], x["revised"]) for x in load_labels(tmp_path)] == [("b", False)]  # a slip, and then the same again
+    append_label(tmp_path, "b", "pass", "ada", "human")
+    assert [(x["label"], x["first"], x["revised"]) for x in load_labels(tmp_path)] == [("pass", "fail", True)]
+
+
+@pytest.mark.parametrize(
+    ("label", "note", "named"), [("withdrawn", " ", "with a note"), ("pass", "x" * 4001, "4,001 characters"), ("gone", "", "label is 'gone'")]
+)
+def test_what_a_note_must_be(tmp_path, label, note, named):
+    with pytest.raises(UserError, match=named):
+        append_label(tmp_path, "a", label, "ada", "human", note)
+    assert not labels_path(tmp_path).exists()
+
+
+def test_a_tail_waits_for_whole_lines_and_starts_again_with_another_file(tmp_path):
+    path = tmp_path / "labels.jsonl"
+    tail = Tail(path)
+    assert tail.read() == ([], False)
+    path.write_text('{"a": 1}\n{"b"')
+    lines, anew = tail.read()
+    assert [line.value for line in lines] == [{"a": 1}] and anew
+    assert tail.read() == ([], False)
+    with open(path, "a") as out:
+        out.write(': 2}\n\n[torn\n{"c": 3}\n')
+    lines, anew = tail.read()
+    assert [line.value for line in lines] == [{"b": 2}, None, {"c": 3}] and not anew
+    path.with_name("new").write_text('{"d": 4}\n')
+    path.with_name("new").replace(path)
+    lines, anew = tail.read()
+    assert [line.value for line in lines] == [{"d": 4}] and anew
+    path.unlink()
+    assert tail.read() == ([], True) and tail.read() == ([], False)

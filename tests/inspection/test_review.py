@@ -12,7 +12,7 @@ from pathlib import Path
 
 import inspect_rewards
 import pytest
-from grpo_rlvr.inspection.labels import labels_path, load_labels
+from grpo_rlvr.inspection.labels import labels_path, load_judgements, load_labels
 from grpo_rlvr.inspection.run import run_inspection
 from grpo_rlvr.inspection.select import load_selection
 from grpo_rlvr.visible import fold, visible
@@ -27,7 +27,7 @@ class Terminal:
     def __init__(self, config: Path, reviewer: str = "ada"):
         self.master, slave = pty.openpty()
         env = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1"}
-        command = [sys.executable, str(SCRIPT), "review", str(config), "--reviewer", reviewer]
+        command = [sys.executable, str(SCRIPT), "review", str(config), "--reviewer", reviewer, "--terminal"]
         self.process = subprocess.Popen(command, stdin=slave, stdout=slave, stderr=slave, env=env, close_fds=True)
         os.close(slave)
         self.text = ""
@@ -62,7 +62,7 @@ def inspected(project):
 
 def test_needs_a_terminal(inspected):
     got = subprocess.run(
-        [sys.executable, str(SCRIPT), "review", str(inspected.config_path), "--json"],
+        [sys.executable, str(SCRIPT), "review", str(inspected.config_path), "--terminal", "--json"],
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
@@ -103,6 +103,28 @@ def test_score_is_hidden_until_judged_then_saved_at_once_and_resumed(inspected):
     again.type("pppp")
     again.until("6 of 6 samples are judged by ada")
     assert again.end() == 0 and len(load_labels(inspected.inspection)) == 6
+
+
+def test_a_label_is_withdrawn_with_a_reason(inspected):
+    terminal = Terminal(inspected.config_path)
+    terminal.until("q quit")
+    terminal.type("x")
+    terminal.until("no label of yours to withdraw")
+    terminal.type("p")
+    terminal.until("2/6")
+    terminal.until("q quit")
+    terminal.type("b")
+    terminal.until("you said pass")
+    terminal.until("q quit")
+    terminal.type("x\n")
+    terminal.until("withdrawn with a reason; nothing was changed")
+    terminal.type("xthe gold has a typo\n")
+    terminal.until("withdrawn saved")
+    terminal.until("2/6  (1 judged)")
+    terminal.type("q")
+    terminal.until("1 of 6")
+    assert terminal.end() == 0
+    assert [(row["label"], row["note"]) for row in load_judgements(inspected.inspection)] == [("withdrawn", "the gold has a typo")]
 
 
 def test_each_reviewer_reads_for_himself(inspected):

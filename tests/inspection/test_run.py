@@ -50,7 +50,9 @@ def test_a_sound_project(project):
     signal = json.loads((project.inspection / "signal.json").read_text())
     assert signal["schema"] == "grpo-rlvr/signal/1" and signal["success"]["rate"] == 0.5 and signal["mean_scores"] == {"exact": 0.5}
     # 2 of 4 right in each prompt: a group of all four is never dead.
-    assert signal["dead_groups"] == {"size": 4, "share": 0.0, "method": "unbiased"}
+    dead = signal["dead_groups"]
+    assert (dead["size"], dead["share"], dead["method"]) == (4, 0.0, "unbiased") and "dead groups of 4" in got.stderr
+    assert "pass@k" in got.stderr and "never 0, to 1/3 0, to 2/3 4, below 1 0, always 0" in got.stderr and "median tokens: pass 10" in got.stderr
     selection = load_selection(project.inspection)
     assert len(selection) == 6 and sum(s["completion"].endswith(f">{s['columns']['answer']}</answer>") for s in selection) == 3
     lines = [json.loads(line) for line in (project.inspection / "scores.jsonl").read_text().splitlines()]

@@ -82,7 +82,8 @@ def test_samples_end_to_end_and_are_reused(project, tiny_model, monkeypatch, cap
     assert result["samples"] == 16 and result["signal"]["verdict"] == "sft_first" and "sampling: 16 of 16" in capsys.readouterr().err
     header, *rows = read_lines(project)
     assert header["sampling"] == {
-        "source": "model", "seed": 0, "prompts": 4, "samples_per_prompt": 4, "dtype": "float32", "temperature": 1.0, "top_p": 1.0, "top_k": 0,
+        "source": "model", "backend": "transformers", "seed": 0, "prompts": 4, "samples_per_prompt": 4, "dtype": "float32",
+        "temperature": 1.0, "top_p": 1.0, "top_k": 0,
         "min_p": None, "repetition_penalty": 1.0, "max_completion_length": 16, "chat_template_kwargs": None, "generation_kwargs": None,
     }  # fmt: skip
     assert sorted({r["prompt_index"] for r in rows}) == sorted(draw_prompts(6, 4, 0)) and all(isinstance(r["completion"], str) for r in rows)
@@ -241,8 +242,9 @@ def test_draws_what_trl_itself_would_draw(project, tiny_model, tmp_path):
     pytest.importorskip("trl")
     import torch
     from datasets import Dataset
+    from grpo_rlvr.inspection.backends import Batch
+    from grpo_rlvr.inspection.backends.local import TransformersBackend
     from grpo_rlvr.inspection.jsonl import sha256
-    from grpo_rlvr.inspection.sampling import Sampler
     from trl import GRPOConfig, GRPOTrainer
 
     settings = {
@@ -259,8 +261,8 @@ def test_draws_what_trl_itself_would_draw(project, tiny_model, tmp_path):
     assert {k: config.sampling[k] for k in settings} == settings
     model, tokenizer = load(tiny_model)
     prompts = [[{"role": "user", "content": text}] for text in ("12+5=?", "12+5=?", "1+1=?", "1+1=?")]
-    with Sampler(config, model, tokenizer) as sampler:
-        ours = sampler.draw(prompts, "seed")
+    with TransformersBackend(config, model, tokenizer) as sampler:
+        ours = sampler.draw_batch(Batch(0, prompts, "seed"))
     arguments = GRPOConfig(
         output_dir=str(tmp_path / "out"), use_cpu=True, bf16=False, report_to="none", per_device_train_batch_size=4, num_generations=4, **settings,
     )  # fmt: skip
@@ -273,8 +275,8 @@ def test_draws_what_trl_itself_would_draw(project, tiny_model, tmp_path):
     torch.manual_seed(int(sha256("seed")[:15], 16))
     rows, _ = trainer._generate_single_turn(prompt_ids, None, {}, 4)
     theirs = [[{"role": "assistant", "content": text}] for text in tokenizer.batch_decode(rows, skip_special_tokens=True)]
-    assert [completion for completion, _, _ in ours] == theirs
-    assert [tokens for _, _, tokens in ours] == [len(row) for row in rows]
+    assert [drawn.completion for drawn in ours] == theirs
+    assert [drawn.tokens for drawn in ours] == [len(row) for row in rows]
     assert len({completion[0]["content"] for completion in theirs}) > 1
 
 

@@ -17,16 +17,18 @@ import grpo_rlvr
 from grpo_rlvr.cli import write_json
 from grpo_rlvr.config import Config
 from grpo_rlvr.errors import CheckFailed, Problem, UserError
-from grpo_rlvr.inspection.agreement import measure_agreement
+from grpo_rlvr.inspection.agreement import disagrees, measure_agreement, weigh_agreement
 from grpo_rlvr.inspection.fingerprint import differences, fingerprint, is_fingerprint, same
-from grpo_rlvr.inspection.labels import load_labels
+from grpo_rlvr.inspection.labels import LABELS, load_judgements
 from grpo_rlvr.inspection.probe import run_probes
+from grpo_rlvr.inspection.readers import summarise_readers
 from grpo_rlvr.inspection.recorded import unknown_prompts, what_changed
 from grpo_rlvr.inspection.samples import COMPARED, load_header, load_samples
 from grpo_rlvr.inspection.sampling import planned_header
 from grpo_rlvr.inspection.scores import load_scores
-from grpo_rlvr.inspection.select import content, count_distinct
-from grpo_rlvr.inspection.signal import estimate_signal
+from grpo_rlvr.inspection.seal import broken_seal, is_sealed, sealed
+from grpo_rlvr.inspection.select import content, count_distinct, load_weights
+from grpo_rlvr.inspection.signal import signal_of
 
 SCHEMA = "grpo-rlvr/gate/1"
 EACH = 5  # at least one in so many of `min_read` must be a completion that the reward passes, and as many one that it fails
@@ -54,13 +56,19 @@ def decide_gate(config: Config, *, rewards: Sequence | None = None, rows: Sequen
             raise UserError("samples", Problem("samples.jsonl", f"{_what_differs(header, planned)} since the samples were drawn", fix))
     scores = load_scores(folder, config, rewards, samples)
     signal = signal_of(samples, scores, config.num_generations)
-    read = merge_labels(load_labels(folder), samples, scores, config.inspection.reviewers)
+    judgements = load_judgements(folder)
+    read = merge_labels([row for row in judgements if row["label"] in LABELS], samples, scores, config.inspection.reviewers)
     labels = {sample_id: entry["label"] for sample_id, entry in read["by_sample"].items()}
     findings = run_probes(rewards, samples, scores, config.inspection.pass_threshold, labels)
     by_id = {row["sample_id"]: row for row in scores}
-    agreement = measure_agreement(list(labels.values()), [by_id[i]["verdict"] for i in labels])
-    disagreements = [{"sample_id": i, "label": labels[i], **_score(by_id[i])} for i in labels if _disagrees(labels[i], by_id[i]["verdict"])]
+    said, judged = list(labels.values()), [by_id[i]["verdict"] for i in labels]
+    agreement = measure_agreement(said, judged)
+    agreement["weighted"] = weigh_agreement(list(labels), said, judged, [row["verdict"] for row in scores], load_weights(folder))
+    people = summarise_readers(judgements, {i: row["verdict"] for i, row in by_id.items()}, config.inspection.reviewers)
+    disagreements = [{"sample_id": i, "label": labels[i], **_score(by_id[i])} for i in labels if disagrees(labels[i], by_id[i]["verdict"])]
     reasons = _reasons(config, samples, scores, read, agreement, disagreements, findings, signal)
+    if people["undone"]:
+        reasons.append(f"{len(people['undone'])} labels were undone and not given again: judge these samples, or withdraw the label with a note")
     recorded = header["sampling"].get("source") != "model"
     strangers = unknown_prompts(samples, rows) if recorded else 0
     if recorded and (changed := what_changed(header, config, rows)):
@@ -70,7 +78,7 @@ def decide_gate(config: Config, *, rewards: Sequence | None = None, rows: Sequen
     gate = {
         "open": not reasons,
         "reasons": reasons,
-        "warnings": _warnings(recorded, strangers, findings),
+        "warnings": [*_warnings(recorded, strangers, findings), *_second_thoughts(people)],
         "reviewer_kind": "+".join(sorted(read["kinds"])) or None,
         "reviewers": sorted(read["reviewers"]),
         "counts": {
@@ -80,9 +88,12 @@ def decide_gate(config: Config, *, rewards: Sequence | None = None, rows: Sequen
             "needed": config.inspection.min_read,
             "disagreements": len(disagreements),
             "revised": read["revised"],
+            "withdrawn": len(people["withdrawn"]),
+            "undone": len(people["undone"]),
             "not_counted": dict(read["not_counted"]),
             "of_other_samples": read["elsewhere"],
         },
+        **people,
         "agreement": agreement,
         "disagreements": [d["sample_id"] for d in disagreements],
         "worst": _worst(disagreements, {s["sample_id"]: s for s in samples}),
@@ -94,6 +105,7 @@ def decide_gate(config: Config, *, rewards: Sequence | None = None, rows: Sequen
         "at": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
         "versions": {"grpo_rlvr": getattr(grpo_rlvr, "__version__", None), "python": platform.python_version()},
     }
+    gate = sealed(gate, folder, config.gate_path)
     write_json(config.gate_path, "gate", 1, gate)
     return {"schema": SCHEMA, **gate}
 
@@ -124,6 +136,8 @@ def check_gate(config: Config, rewards: Sequence | None = None, rows: Sequence[d
         raise CheckFailed("gate", Problem("gate", f"samples were read by {', '.join(kinds)}; inspection.reviewers allows {allowed}", REVIEW))
     if count < config.inspection.min_read:
         raise CheckFailed("gate", Problem("gate", f"{count} samples were read; inspection.min_read is {config.inspection.min_read}", REVIEW))
+    if broken := broken_seal(gate, config.gate_path, config.inspection_folder, config.inspection.reviewers):
+        raise CheckFailed("gate", Problem(str(config.gate_path), *broken))
     drawn, today = gate.get("sampling") or {}, config.sampling
     warnings = list(gate.get("warnings") or [])
     if drawn.get("source") == "model":
@@ -131,21 +145,6 @@ def check_gate(config: Config, rewards: Sequence | None = None, rows: Sequence[d
             f"{k} is {today[k]!r} in training and was {drawn[k]!r} in the inspection" for k in today if k in drawn and not same(today[k], drawn[k])
         ]
     return {**gate, "warnings": warnings}
-
-
-def signal_of(samples: Sequence[dict], scores: Sequence[dict], num_generations: int) -> dict:
-    """`estimate_signal` on samples and their score rows."""
-    from grpo_rlvr.inspection.jsonl import canonical
-
-    return estimate_signal(
-        [s["prompt_index"] for s in samples],
-        [row["verdict"] for row in scores],
-        [row["total"] for row in scores],
-        [s["finish"] for s in samples],
-        [s["tokens"] for s in samples],
-        [canonical(s["completion"]) for s in samples],
-        num_generations,
-    )
 
 
 def merge_labels(labels: Sequence[dict], samples: Sequence[dict], scores: Sequence[dict], allowed: Sequence[str]) -> dict:
@@ -224,6 +223,16 @@ def _warnings(recorded: bool, strangers: int, findings: Sequence[Mapping]) -> li
     return said
 
 
+def _second_thoughts(people: Mapping) -> list[str]:
+    """Labels that went against the reward and no longer do: the agreement of those that are left says less."""
+    first, said = people["first_labels"], []
+    if first["changed"]:
+        said.append(f"{first['changed']} labels contradicted the reward when they were first given and were changed after the score was seen")
+    if first["withdrawn"]:
+        said.append(f"{first['withdrawn']} labels contradicted the reward when they were first given and were withdrawn")
+    return said + [f"withdrawn by {w['reviewer']}, sample {w['sample_id']}: {w['note'][:300]}" for w in people["withdrawn"]]
+
+
 def _what_to_do(reasons: Sequence[str]) -> str:
     text = " ".join(reasons)
     if any(words in text for words in ("probe ", "disagree")):
@@ -242,7 +251,7 @@ def _load(config: Config) -> dict:
         fine = gate["schema"] == SCHEMA and isinstance(gate["open"], bool) and isinstance(gate["reasons"], list)
         fine = fine and is_fingerprint(gate["fingerprint"]) and type(gate["counts"]["read"]) is int and isinstance(gate["at"], str)
         fine = fine and isinstance(gate["reviewer_kind"], str | None) and isinstance(gate["reviewers"], list)
-        fine = fine and isinstance(gate["warnings"], list) and isinstance(gate["sampling"], dict)
+        fine = fine and isinstance(gate["warnings"], list) and isinstance(gate["sampling"], dict) and is_sealed(gate)
     except (ValueError, KeyError, TypeError, OSError, RecursionError) as exc:
         raise UserError("gate", Problem(str(path), f"the gate file cannot be read: {str(exc)[:100]}", "run: inspect_rewards.py gate CONFIG")) from exc
     if not fine:
@@ -269,11 +278,7 @@ def _what_differs(old: Mapping, new: Mapping) -> str:
 
 
 def _rank(label: Mapping, verdict: bool | None) -> int:
-    return 2 if _disagrees(label["label"], verdict) else int(label["label"] != "unsure")
-
-
-def _disagrees(label: str, verdict: bool | None) -> bool:
-    return verdict is not None and label != "unsure" and (label == "pass") != verdict
+    return 2 if disagrees(label["label"], verdict) else int(label["label"] != "unsure")
 
 
 def _score(row: Mapping) -> dict:

@@ -16,20 +16,25 @@ from grpo_rlvr.errors import Problem, UserError
 
 @dataclass(frozen=True)
 class Line:
-    """One line: its number (from 1), its bytes without the line end, and its object, or why it is none."""
+    """One line: its number (from 1), its bytes without the line end, and its object, or why it is none.
+
+    A row of a file that has no lines has the number that it has there (from 0) and no bytes.
+    """
 
     number: int
-    raw: bytes
+    raw: bytes | None
     value: dict | None
     problem: str = ""
 
 
 def read_lines(path: Path) -> list[Line]:
     """All lines that are not blank; an unreadable one has `value` None. A missing file has no lines."""
-    if not path.exists():
-        return []
+    return parse_lines(path.read_bytes()) if path.exists() else []
+
+
+def parse_lines(data: bytes) -> list[Line]:
     lines = []
-    for number, raw in enumerate(path.read_bytes().split(b"\n"), 1):
+    for number, raw in enumerate(data.split(b"\n"), 1):
         if not raw.strip():
             continue
         try:
@@ -40,6 +45,29 @@ def read_lines(path: Path) -> list[Line]:
         problem = "" if isinstance(value, dict) else f"a {type(value).__name__}, not an object"
         lines.append(Line(number, raw, None if problem else value, problem))
     return lines
+
+
+class Tail:
+    """A file that others add lines to: reads what is new, and all of it again when another file has taken its place."""
+
+    def __init__(self, path: Path):
+        self.path, self._inode, self._offset = path, None, 0
+
+    def read(self) -> tuple[list[Line], bool]:
+        """The whole lines since the last call (numbered from 1), and whether they are the file from its beginning."""
+        try:
+            with open(self.path, "rb") as source:
+                found = os.fstat(source.fileno())
+                anew = found.st_ino != self._inode or found.st_size < self._offset
+                self._inode, self._offset = found.st_ino, 0 if anew else self._offset
+                source.seek(self._offset)
+                data = source.read()
+        except FileNotFoundError:
+            gone, self._inode, self._offset = self._inode is not None, None, 0
+            return [], gone
+        whole = data[: data.rfind(b"\n") + 1]  # a line that is being written is read next time
+        self._offset += len(whole)
+        return parse_lines(whole), anew
 
 
 def append_lines(path: Path, objects: Iterable[dict]) -> None:

@@ -7,15 +7,17 @@ import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from grpo_rlvr.cli import say
 from grpo_rlvr.completions import completion_text
 from grpo_rlvr.config import Config
 from grpo_rlvr.errors import Problem, UserError
 from grpo_rlvr.inspection.fingerprint import differences, same
-from grpo_rlvr.inspection.jsonl import canonical, read_lines, sha256
+from grpo_rlvr.inspection.jsonl import Line, canonical, read_lines, sha256
 from grpo_rlvr.inspection.model_files import model_part
 from grpo_rlvr.inspection.samples import append_samples, make_header, sample_ids, start_samples
+from grpo_rlvr.inspection.tables import is_table, of_training, read_parquet
 
-FORMAT = """FILE.jsonl, one JSON object a line:
+FORMAT = """FILE.jsonl, one JSON object a line (or FILE.parquet with the same columns, or a table that TRL wrote with log_completions):
   "completion"    what the model wrote: text, or a list of messages (needed); rewards get it as in training, in the prompt's form
   "prompt_index"  number of the training row it answers, from 0; or
   "prompt"        the prompt itself, text or messages; without gold columns in the line,
@@ -66,10 +68,16 @@ def unknown_prompts(samples: Sequence[dict], rows: Sequence[dict]) -> int:
 def read_recorded(path: Path, rewards: Sequence, rows: Sequence[dict]) -> list[dict]:
     """The samples of a file in the format of `FORMAT`, every line checked."""
     if not path.is_file():
-        raise UserError("completions", Problem("--completions", f"there is no file {path}", "give a .jsonl file"))
-    lines = read_lines(path)
+        fix = "a table in it, or --from-run for a run in progress" if path.is_dir() else "give a .jsonl or .parquet file"
+        raise UserError("completions", Problem("--completions", f"there is no file {path}" if not path.is_dir() else f"{path} is a folder", fix))
+    lines = _parquet_lines(path, rows) if path.suffix.lower() == ".parquet" else read_lines(path)
     if not lines:
         raise UserError("completions", Problem("--completions", f"{path} is empty", FORMAT))
+    return checked_samples(lines, path.name, rewards, rows)
+
+
+def checked_samples(lines: Sequence[Line], name: str, rewards: Sequence, rows: Sequence[dict]) -> list[dict]:
+    """Samples of lines in the format of `FORMAT`; a UserError names every bad one. `name` is the file's, for messages."""
     by_prompt = {canonical(row["prompt"]): i for i, row in reversed(list(enumerate(rows)))}
     new_prompts: dict[str, int] = {}
     problems, samples = [], []
@@ -80,14 +88,28 @@ def read_recorded(path: Path, rewards: Sequence, rows: Sequence[dict]) -> list[d
             sample = _sample(_whole_characters(line.value), rows, by_prompt, new_prompts)
             message = _column_problem(sample["columns"], rewards)
         if message:
-            problems.append(Problem(f"{path.name} line {line.number}", message))
+            problems.append(Problem(f"{name} {'row' if line.raw is None else 'line'} {line.number}", message))
         else:
             samples.append(sample)
     if problems:
-        more = [Problem(path.name, f"and {len(problems) - SHOWN} more lines")] if len(problems) > SHOWN else []
+        more = [Problem(name, f"and {len(problems) - SHOWN} more lines")] if len(problems) > SHOWN else []
         raise UserError("completions", [*problems[:SHOWN], *more, Problem("", "nothing was taken over", f"the format is {FORMAT}")])
     ids = sample_ids([(s["prompt"], s["completion"]) for s in samples])
     return [{"sample_id": sample_id, **sample} for sample_id, sample in zip(ids, samples, strict=True)]
+
+
+def _parquet_lines(path: Path, rows: Sequence[dict]) -> list[Line]:
+    """The rows of a Parquet file as lines. Null means not given for our own keys, since a column cannot be absent in one row."""
+    table = read_parquet(path)
+    if is_table(table):
+        found = of_training(table, rows)
+        if not found.rows:
+            fix = "the table may be of an evaluation (TRL writes those too) or of other data; take another step's"
+            raise UserError("completions", Problem("--completions", f"no row of {path.name} answers a prompt of the training data", fix))
+        if len(found.rows) < len(table):
+            say(f"{len(table) - len(found.rows)} of {len(table)} rows of {path.name} answer no training prompt, or one with two golds; left out")
+        table = found.rows
+    return [Line(number, None, {k: v for k, v in row.items() if v is not None or k not in OWN_KEYS}) for number, row in enumerate(table)]
 
 
 def _whole_characters(row: dict) -> dict:

@@ -9,7 +9,8 @@ from typing import Any
 from grpo_rlvr.cli import write_json
 from grpo_rlvr.config import Config
 from grpo_rlvr.inspection import report
-from grpo_rlvr.inspection.gate import merge_labels, signal_of
+from grpo_rlvr.inspection.band import check_band, write_band
+from grpo_rlvr.inspection.gate import merge_labels
 from grpo_rlvr.inspection.jsonl import locked
 from grpo_rlvr.inspection.labels import KINDS, load_labels
 from grpo_rlvr.inspection.probe import has_error, run_probes
@@ -17,24 +18,39 @@ from grpo_rlvr.inspection.recorded import import_recorded
 from grpo_rlvr.inspection.sampling import draw_samples
 from grpo_rlvr.inspection.scores import save_scores, score_samples, scores_header
 from grpo_rlvr.inspection.select import save_selection, select_samples
+from grpo_rlvr.inspection.signal import signal_of
 
 
-def run_inspection(config: Config, *, completions: str | Path | None = None, model: Any = None, tokenizer: Any = None, quiet: bool = False) -> dict:
+def run_inspection(
+    config: Config,
+    *,
+    completions: str | Path | None = None,
+    backend: str | None = None,
+    redraw: bool = False,
+    keep_band: Sequence[float] | None = None,
+    band_file: str | Path | None = None,
+    model: Any = None,
+    tokenizer: Any = None,
+    quiet: bool = False,
+) -> dict:
     """Sample (or take recorded completions), score, probe, estimate the signal, select what to read.
 
     Args:
         completions: a file of recorded completions in the place of sampling; see `recorded.FORMAT`.
+        backend, redraw: as of `draw_samples`.
+        keep_band, band_file: bounds of the success rate, and where the training rows within are written; see `band.write_band`.
         model, tokenizer: the config's model if the caller has loaded it.
         quiet: no progress and no table.
 
     Returns:
         `go` (nothing speaks against going on), `next`, `signal`, `probes`, `dataset` (of `check_dataset`),
-        `mean_scores`, `seconds`, `samples`, `selected`, `folder`.
+        `mean_scores`, `seconds`, `samples`, `selected`, `folder`; `band` if one is asked for.
     """
     from grpo_rlvr.data import check_rows, load_rows
     from grpo_rlvr.rewards import build_rewards
     from grpo_rlvr.rewards.dataset_check import check_dataset
 
+    bounds = check_band(keep_band) if keep_band is not None else None
     rewards = build_rewards(config)
     rows = load_rows(config, "train")
     check_rows(rewards, rows)
@@ -44,7 +60,7 @@ def run_inspection(config: Config, *, completions: str | Path | None = None, mod
         if completions is not None:
             samples = import_recorded(Path(completions), config, rewards, rows)
         else:
-            samples = draw_samples(config, rows, model=model, tokenizer=tokenizer, quiet=quiet)
+            samples = draw_samples(config, rows, backend=backend, redraw=redraw, model=model, tokenizer=tokenizer, quiet=quiet)
         scores, seconds = score_samples(rewards, samples, inspection.pass_threshold)
         save_scores(folder, scores_header(config, rewards, samples), scores)
         labels = _labels(folder, samples, scores, inspection.reviewers)
@@ -66,6 +82,8 @@ def run_inspection(config: Config, *, completions: str | Path | None = None, mod
         }
         write_json(folder / "signal.json", "signal", 1, {**signal, "mean_scores": result["mean_scores"]})
         write_json(folder / "probes.json", "probes", 1, {"findings": probes, "dataset": dataset})
+        if bounds:
+            result["band"] = write_band(config, signal, bounds, Path(band_file) if band_file else None)
     if not quiet:
         report.show_run(result, rewards, inspection.min_read)
     return result

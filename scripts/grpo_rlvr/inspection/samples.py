@@ -6,6 +6,7 @@ The file grows batch by batch. It is never overwritten: samples drawn under othe
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -30,15 +31,27 @@ def make_header(sampling: dict, fingerprint: dict, count: int) -> dict:
     return {"schema": SCHEMA, "sampling": sampling, "fingerprint": fingerprint, "count": count}
 
 
-def sample_ids(prompts_and_completions: Sequence[tuple[Any, Any]]) -> list[str]:
-    """The first 16 hex digits of the hash of prompt and completion; the second and later equal ones get `-1`, `-2`, ..."""
-    seen: Counter[str] = Counter()
-    ids = []
-    for prompt, completion in prompts_and_completions:
+class SampleIds:
+    """Gives samples their ids: the first 16 hex digits of the hash of prompt and completion; the second and later equal ones get `-1`, `-2`, ...
+
+    Args:
+        there: the samples that have theirs already.
+    """
+
+    def __init__(self, there: Sequence[dict] = ()):
+        self.seen = Counter(sample["sample_id"].partition("-")[0] for sample in there)
+
+    def next(self, prompt: Any, completion: Any) -> str:
         digest = hashlib.sha256(canonical([prompt, completion]).encode()).hexdigest()[:16]
-        ids.append(f"{digest}-{seen[digest]}" if seen[digest] else digest)
-        seen[digest] += 1
-    return ids
+        count = self.seen[digest]
+        self.seen[digest] += 1
+        return f"{digest}-{count}" if count else digest
+
+
+def sample_ids(prompts_and_completions: Sequence[tuple[Any, Any]]) -> list[str]:
+    """The ids of these samples, in order."""
+    ids = SampleIds()
+    return [ids.next(prompt, completion) for prompt, completion in prompts_and_completions]
 
 
 def start_samples(folder: Path, header: dict, fits: Callable[[int, dict], bool] = lambda number, sample: True) -> list[dict]:
@@ -79,6 +92,16 @@ def start_samples(folder: Path, header: dict, fits: Callable[[int, dict], bool] 
 
 def append_samples(folder: Path, rows: Sequence[dict]) -> None:
     append_lines(samples_path(folder), rows)
+
+
+def peek_header(folder: Path) -> dict | None:
+    """The header of `samples.jsonl` as it stands there; None if there is none that can be read."""
+    try:
+        with open(samples_path(folder), "rb") as lines:
+            header = json.loads(lines.readline())
+    except (OSError, ValueError, RecursionError):
+        return None
+    return header if isinstance(header, dict) and header.get("schema") == SCHEMA else None
 
 
 def load_header(folder: Path) -> dict:

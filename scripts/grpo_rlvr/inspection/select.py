@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import random
 from collections.abc import Collection, Sequence
 from pathlib import Path
@@ -59,6 +60,16 @@ def load_selection(folder: Path) -> list[dict]:
     if any(i not in samples for i in ids):
         raise UserError("selection", Problem(str(path), "it names samples that are not there", "run: inspect_rewards.py run CONFIG"))
     return [samples[i] for i in ids]
+
+
+def load_weights(folder: Path) -> dict[str, float] | None:
+    """How many samples each selected one stands for, by its id, if `selection.json` says so under `weights`; else None."""
+    try:
+        weights = json.loads((folder / "selection.json").read_text(encoding="utf-8")).get("weights")
+    except (OSError, ValueError, AttributeError, RecursionError):
+        return None
+    fine = isinstance(weights, dict) and all(isinstance(w, int | float) and not isinstance(w, bool) and 0 < w < math.inf for w in weights.values())
+    return weights if fine else None
 
 
 def count_distinct(samples: Sequence[dict]) -> int:

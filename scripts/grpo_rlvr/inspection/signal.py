@@ -1,4 +1,4 @@
-"""Is there something to learn: the success rate, dead groups, truncation. Pure functions over lists."""
+"""Is there something to learn: the success rate, pass@k, dead groups, lengths, truncation. Pure functions over lists."""
 
 from __future__ import annotations
 
@@ -6,16 +6,19 @@ import math
 from collections import Counter
 from collections.abc import Hashable, Sequence
 
-from grpo_rlvr.intervals import effective_size, upper_bound_of_none, wilson
+from grpo_rlvr.completions import completion_text
+from grpo_rlvr.inspection.jsonl import canonical
+from grpo_rlvr.inspection.rates import Spread, all_equal, fit_spread, pass_at_k
+from grpo_rlvr.intervals import clopper_pearson, effective_size, upper_bound_of_none, wilson
 
-GROUP_SIZES = (4, 8, 16, 32)
+GROUP_SIZES = (4, 8, 16, 32, 64)
 TOO_EASY = 0.95
 UNSCORED = 0.10
 
 NEXT_STEP = {
     "go": "read the selected samples: inspect_rewards.py review CONFIG",
     "sft_first": "supervised fine-tuning first, on a few hundred worked examples in the wanted format; then inspect again",
-    "too_easy": "take harder prompts, or leave out those that always succeed; nothing is left to learn here",
+    "too_easy": "take harder prompts, or leave out those that always succeed (run CONFIG --keep-band 0.2 0.8); nothing is left to learn here",
     "unscored": "find out why the reward returns None (unreadable gold, a verifier that dies or times out) and mend it; then inspect again",
 }
 
@@ -28,6 +31,7 @@ def estimate_signal(
     tokens: Sequence[int | None],
     completions: Sequence[Hashable],
     num_generations: int,
+    characters: Sequence[int] | None = None,
 ) -> dict:
     """What the sampled completions say about the gradient that training would get. All lists are aligned, one item a completion.
 
@@ -37,11 +41,13 @@ def estimate_signal(
         finishes: "stop", "length" (cut off) or "unknown".
         completions: anything hashable that is equal for equal completions.
         num_generations: completions per group in training.
+        characters: lengths of the completions' texts, for where the tokens are not known.
 
     Returns:
         `verdict` (go, sft_first, too_easy, unscored) with `reason` and `next_step`, `notes`, and the numbers behind them. `dead_groups` is the
         share of groups in which all completions pass or all fail (no signal about being right), `flat_groups` the share whose
-        totals are all equal (no signal at all; TRL logs it as frac_reward_zero_std).
+        totals are all equal (no signal at all; TRL logs it as frac_reward_zero_std). `pass_at_k` is the mean over prompts, `per_prompt` has
+        each one's rate with its exact 95% interval, and `expected_rate`, drawn towards the other prompts by `spread` (see `rates`).
     """
     n = len(verdicts)
     scored = [v for v in verdicts if v is not None]
@@ -52,7 +58,9 @@ def estimate_signal(
     known = [f for f in finishes if f != "unknown"]
     truncated = known.count("length") / len(known) if known else None
     verdict, reason = _judge(n, len(scored), none_share, success)
-    dead = dead_groups(list(groups.values()), num_generations)
+    counts = {i: (sum(g), len(g)) for i, g in groups.items()}
+    spread = fit_spread(counts.values())
+    dead = dead_groups(list(groups.values()), num_generations, spread)
     flat = dead_groups(list(total_groups.values()), num_generations)
     return {
         "verdict": verdict,
@@ -65,35 +73,105 @@ def estimate_signal(
         "num_generations": num_generations,
         "success": success,
         "none_share": none_share,
+        "pass_at_k": _pass_at_k(counts),
         "truncated_share": truncated,
+        "truncated_passed": sum(f == "length" and v is True for f, v in zip(finishes, verdicts, strict=True)),
         "duplicate_share": 1 - len(set(zip(prompt_indices, completions, strict=True))) / n if n else 0.0,
         "mean_tokens": _mean_tokens(verdicts, tokens),
         "dead_groups": dead,
         "flat_groups": flat,
-        "dead_groups_by_size": {str(size): dead_groups(list(groups.values()), size) for size in GROUP_SIZES},
-        "per_prompt": [{"prompt_index": i, "scored": len(g), "passed": sum(g), "rate": sum(g) / len(g)} for i, g in groups.items()],
+        "length": _lengths(verdicts, tokens, characters),
+        "dead_groups_by_size": {str(size): dead_groups(list(groups.values()), size, spread) for size in sorted({*GROUP_SIZES, num_generations})},
+        "spread": [list(part) for part in spread.parts] if spread else None,
+        "per_prompt": _per_prompt(counts, spread),
     }
 
 
-def dead_groups(groups: Sequence[Sequence[Hashable]], size: int) -> dict:
-    """Expected share of groups of `size` completions of one prompt in which all outcomes are equal.
+def signal_of(samples: Sequence[dict], scores: Sequence[dict], num_generations: int) -> dict:
+    """`estimate_signal` on samples and their score rows."""
+    return estimate_signal(
+        [s["prompt_index"] for s in samples],
+        [row["verdict"] for row in scores],
+        [row["total"] for row in scores],
+        [s["finish"] for s in samples],
+        [s["tokens"] for s in samples],
+        [canonical(s["completion"]) for s in samples],
+        num_generations,
+        [len(completion_text(s["completion"])) for s in samples],
+    )
 
-    With at least `size` outcomes of a prompt: the unbiased estimate, the chance that `size` of them drawn without replacement are equal,
-    sum of C(count, size) / C(n, size). With fewer: the plug-in sum of (count / n) ** size, which leans high. `method` says which.
+
+def dead_groups(groups: Sequence[Sequence[Hashable]], size: int, spread: Spread | None = None) -> dict:
+    """Expected share of groups of `size` completions of one prompt in which all outcomes are equal, with a 95% interval over the prompts.
+
+    With at least `size` outcomes of a prompt: the unbiased estimate. With fewer, of outcomes True and False with a `spread`: what is expected
+    of p^size + (1-p)^size; without one the plug-in sum of (count / n)^size, which leans high. `method` says which.
     """
     groups = [g for g in groups if g]
     if not groups:
-        return {"size": size, "share": None, "method": "none"}
+        return {"size": size, "share": None, "interval": None, "method": "none"}
     shares, exact = [], 0
     for group in groups:
-        n, counts = len(group), Counter(group).values()
+        n, counts = len(group), Counter(group)
         if n >= size:
             exact += 1
-            shares.append(sum(math.comb(c, size) for c in counts) / math.comb(n, size))
+            shares.append(all_equal(list(counts.values()), size))
+        elif spread is not None:
+            shares.append(spread.all_equal(counts[True], n, size))
         else:
-            shares.append(sum((c / n) ** size for c in counts))
-    method = "unbiased" if exact == len(groups) else "plug-in" if exact == 0 else "mixed"
-    return {"size": size, "share": math.fsum(shares) / len(shares), "method": method}
+            shares.append(sum((c / n) ** size for c in counts.values()))
+    share = min(1.0, math.fsum(shares) / len(shares))
+    other = "plug-in" if spread is None else "beta-binomial"
+    method = "unbiased" if exact == len(groups) else other if exact == 0 else f"unbiased and {other}"
+    # Of all quantities in [0, 1] with this mean a yes or no varies most, so this is wide rather than narrow.
+    return {"size": size, "share": share, "interval": list(wilson(share, len(groups))), "method": method}
+
+
+def _pass_at_k(counts: dict[int, tuple[int, int]]) -> dict[str, float]:
+    """k = 1, 2, 4, ... and the most samples of a prompt: the mean of the prompts' unbiased estimates, over those with k samples or more.
+
+    A k for which more than a fifth of the prompts have too few is left out.
+    """
+    most = max((n for _, n in counts.values()), default=0)
+    out = {}
+    for k in sorted({*(1 << i for i in range(most.bit_length()) if 1 << i <= most), most} - {0}):
+        each = [pass_at_k(passed, n, k) for passed, n in counts.values() if n >= k]
+        if len(each) >= 0.8 * len(counts):
+            out[str(k)] = math.fsum(each) / len(each)
+    return out
+
+
+def _per_prompt(counts: dict[int, tuple[int, int]], spread: Spread | None) -> list[dict]:
+    intervals = {pair: list(clopper_pearson(*pair)) for pair in set(counts.values())}
+    return [
+        {
+            "prompt_index": i,
+            "scored": n,
+            "passed": passed,
+            "rate": passed / n,
+            "interval": intervals[passed, n],
+            "expected_rate": spread.mean(passed, n) if spread else None,
+        }
+        for i, (passed, n) in counts.items()
+    ]
+
+
+def _lengths(verdicts: Sequence[bool | None], tokens: Sequence[int | None], characters: Sequence[int] | None) -> dict:
+    """Count, mean, median, ninth decile and longest of each outcome, in tokens if all are known, else in characters."""
+    known = all(t is not None for t in tokens) or characters is None
+    lengths = tokens if known else characters
+    out: dict = {"unit": "tokens" if known else "characters"}
+    for name, outcome in (("pass", True), ("fail", False), ("none", None)):
+        of = sorted(t for v, t in zip(verdicts, lengths, strict=True) if v is outcome and t is not None)
+        n = len(of)
+        out[name] = {
+            "count": n,
+            "mean": sum(of) / n if n else None,
+            "median": (of[(n - 1) // 2] + of[n // 2]) / 2 if n else None,
+            "p90": of[min(n - 1, math.ceil(0.9 * n) - 1)] if n else None,
+            "longest": of[-1] if n else None,
+        }
+    return out
 
 
 def _by_prompt(prompt_indices: Sequence[int], values: Sequence) -> dict[int, list]:
@@ -143,7 +221,7 @@ def _notes(verdict: str, dead: dict, flat: dict, truncated: float | None, num_ge
         flat_share = f"; {flat['share']:.0%} have one and the same total" if flat["share"] is not None else ""
         notes.append(
             f"{dead['share']:.0%} of the groups of {num_generations} would be all right or all wrong{flat_share}: "
-            "most generation is wasted; raise num_generations or choose prompts with a success rate between 10% and 90%"
+            "most generation is wasted; raise num_generations, or keep prompts with a success rate between 20% and 80% (--keep-band 0.2 0.8)"
         )
     if truncated is not None and truncated > 0.2:
         notes.append(f"{truncated:.0%} of the completions were cut off at max_completion_length: raise it, or the reward judges torsos")

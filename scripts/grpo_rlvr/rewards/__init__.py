@@ -5,6 +5,7 @@ from __future__ import annotations
 from grpo_rlvr.rewards.answers import make_correctness_reward
 from grpo_rlvr.rewards.base import Reward
 from grpo_rlvr.rewards.choices import make_choice_reward
+from grpo_rlvr.rewards.code import make_code_reward
 from grpo_rlvr.rewards.dataset_check import check_dataset
 from grpo_rlvr.rewards.formats import make_format_reward, make_partial_format_reward
 from grpo_rlvr.rewards.judge import make_rubric_judge_reward
@@ -39,6 +40,7 @@ __all__ = [
     "format_reward",
     "load_calibration",
     "make_choice_reward",
+    "make_code_reward",
     "make_correctness_reward",
     "make_format_reward",
     "make_math_reward",

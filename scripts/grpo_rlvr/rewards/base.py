@@ -54,6 +54,9 @@ class Reward:
         """The score of one completion's text."""
         raise NotImplementedError
 
+    def prepare(self) -> None:
+        """Make ready what scoring needs, before anything slow. Raises MissingError for what this machine lacks."""
+
     def honest_forms(self, gold: Any) -> list[str]:
         """Ways to write a right final answer for a gold that was read, each as it would stand after the reasoning.
 

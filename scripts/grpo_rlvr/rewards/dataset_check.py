@@ -40,6 +40,9 @@ def check_dataset(rewards: Sequence[BuiltReward], rows: Sequence[dict], limit: i
     A user's function that is `required` and has no `honest_forms` is tried with the gold in a tag, in a box and bare, on a
     few rows; what it refuses is only a note, since its format is unknown.
 
+    A reward may also have `honest_forms_of_row(row, gold)`, where other columns of the row hold a right answer (a reference solution), and
+    `decoys(gold)`: (kind, text) pairs of its own that must not pass.
+
     Args:
         rewards: what `build_rewards` returned.
         limit: rows looked at; of more rows every n-th is taken, and a note says so.
@@ -63,11 +66,13 @@ def check_dataset(rewards: Sequence[BuiltReward], rows: Sequence[dict], limit: i
 def _check_reward(reward: BuiltReward, function: Any, rows: Sequence[dict], limit: int, threshold: float) -> list[dict[str, Any]]:
     numbers = _sample(len(rows), limit)
     golds = {i: _read(function, [rows[i].get(c) for c in reward.columns]) for i in numbers if reward.gold_problem(rows[i]) is None}
-    forms = {i: function.honest_forms(gold) for i, gold in golds.items()}
+    forms = {i: _forms(function, rows[i], gold) for i, gold in golds.items()}
     able = [i for i in golds if forms[i]]
     others = _other_golds(able, golds, getattr(function, "clearly_different", lambda a, b: False))
     honest = [_Try(i, "honest", THINKING + form) for i in able for form in forms[i]]
     decoys = [decoy for i in able for decoy in _decoys(i, forms[i][0], forms[others[i]][0] if i in others else None)]
+    own = getattr(function, "decoys", lambda gold: [])
+    decoys += [_Try(i, kind, THINKING + text) for i, gold in golds.items() for kind, text in own(gold)]
     scores = _scores(reward, rows, [*honest, *decoys])
     passed = [score is not None and score >= threshold - 1e-9 for score in scores]
     findings = []
@@ -94,6 +99,12 @@ def _check_reward(reward: BuiltReward, function: Any, rows: Sequence[dict], limi
     if len(numbers) < len(rows):
         findings.append(_finding("sampled", "note", reward, f"{len(numbers)} of {len(rows)} rows were tried, evenly spread", "", []))
     return findings
+
+
+def _forms(function: Any, row: dict, gold: Any) -> list[str]:
+    """The honest forms of a row: those of its gold, or where only other columns hold a right answer, those of the row."""
+    of_row = getattr(function, "honest_forms_of_row", None)
+    return of_row(row, gold) if callable(of_row) else function.honest_forms(gold)
 
 
 def _read(function: Any, values: list[Any]) -> Any:

@@ -6,6 +6,8 @@ from pathlib import Path
 
 
 def builtin_source_files() -> tuple[Path, ...]:
-    """All modules of `rewards`, those in its folders too, and what finds answers in text."""
-    folder = Path(__file__).resolve().parent
-    return tuple(sorted([*folder.rglob("*.py"), folder.parent / "completions.py", folder.parent / "tool_call_text.py"]))
+    """All modules of `rewards` and `sandbox`, those in their folders too, and what finds answers, calls and code in text."""
+    rewards = Path(__file__).resolve().parent
+    package = rewards.parent
+    finders = (package / name for name in ("completions.py", "tool_call_text.py", "code_blocks.py"))
+    return tuple(sorted([*rewards.rglob("*.py"), *(package / "sandbox").rglob("*.py"), *finders]))

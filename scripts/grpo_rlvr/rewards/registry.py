@@ -13,6 +13,7 @@ from grpo_rlvr.errors import Problem, UserError
 from grpo_rlvr.rewards.answers import make_correctness_reward
 from grpo_rlvr.rewards.base import Reward
 from grpo_rlvr.rewards.choices import make_choice_reward
+from grpo_rlvr.rewards.code import make_code_reward
 from grpo_rlvr.rewards.context import Context
 from grpo_rlvr.rewards.formats import make_format_reward, make_partial_format_reward
 from grpo_rlvr.rewards.judge import make_configured_judge
@@ -76,12 +77,11 @@ REGISTRY: dict[str, Entry] = {
     "choice": Entry(make_choice_reward, "the one chosen letter is the gold's"),
     "schema": Entry(make_schema_reward, "one strict JSON value that validates"),
     "tool_calls": Entry(make_tool_call_reward, "the expected calls with the same typed arguments, none extra"),
+    "code": Entry(make_code_reward, "every test passes, judged outside the candidate's process"),
     "length": Entry(make_configured_length, "the reward inside gives 1.0 and the completion is no longer than target_tokens"),
     "overlong": Entry(make_configured_overlong, "(0 is best) 0 up to the last `cache` tokens, from there falling to -1"),
     "judge": Entry(make_configured_judge, "a calibrated judge of another model family says pass"),
 }
-# Names of the contract that have no entry yet; whoever adds one moves it up.
-PLANNED = ("code",)
 
 
 @dataclass(frozen=True)
@@ -157,9 +157,6 @@ def _function(use: str, args: Mapping[str, Any], name: str | None, context: Cont
 
 def make_builtin(use: str, args: Mapping[str, Any], context: Context | None = None) -> Reward:
     """The built-in reward `use` with its options; UserError("config") for an unknown name or option."""
-    if use in PLANNED and use not in REGISTRY:
-        fix = f"use one of {', '.join(REGISTRY)}, or file.py:function"
-        raise UserError("config", Problem("use", f"the reward {use!r} is not in this version yet", fix))
     if use not in REGISTRY:
         close = difflib.get_close_matches(use, REGISTRY, n=1)
         hint = f"did you mean {close[0]!r}? " if close else ""

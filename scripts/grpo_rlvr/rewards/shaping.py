@@ -77,9 +77,21 @@ class LengthPenalty(Reward):
         own = getattr(self.reward, "honest_forms", None)
         return own(gold) if callable(own) else []
 
+    def honest_forms_of_row(self, row: dict, gold: Any) -> list[str]:
+        own = getattr(self.reward, "honest_forms_of_row", None)
+        return own(row, gold) if callable(own) else self.honest_forms(gold)
+
+    def decoys(self, gold: Any) -> list[tuple[str, str]]:
+        own = getattr(self.reward, "decoys", None)
+        return own(gold) if callable(own) else []
+
     def clearly_different(self, gold: Any, other: Any) -> bool:
         own = getattr(self.reward, "clearly_different", None)
         return bool(own(gold, other)) if callable(own) else False
+
+    def prepare(self) -> None:
+        if callable(getattr(self.reward, "prepare", None)):
+            self.reward.prepare()
 
     def gold_problem(self, row: dict) -> str | None:
         """What the wrapped reward says of this row's gold."""

@@ -1,0 +1,145 @@
+"""The `tests` column of a row, read once and made into something that can be asked of a sandbox."""
+
+from __future__ import annotations
+
+import keyword
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from grpo_rlvr.rewards.code_asserts import compile_asserts
+from grpo_rlvr.rewards.strict_json import NotJson, parse_strict
+
+KINDS = "stdin_stdout, entry_point with cases, or asserts"
+
+
+@dataclass(frozen=True)
+class CallTests:
+    """Calls of a function and the values they must give, aligned. `literal`: the values were Python literals, not JSON."""
+
+    entry: str
+    calls: tuple[tuple[tuple, dict], ...]
+    expected: tuple[Expected, ...]
+    literal: bool = False
+
+
+@dataclass(frozen=True)
+class Expected:
+    """What one call must give: a value, or (`truth`) anything that counts as true or false."""
+
+    value: Any
+    truth: bool = False
+
+
+@dataclass(frozen=True)
+class ProgramTests:
+    """Inputs of a program and what it must print, aligned."""
+
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class SourceTests:
+    """Test code to be run against the candidate from a process of its own; see `sandbox.Tests` for the fields."""
+
+    source: str
+    names: tuple[str, ...]
+    top_level: bool
+    entry: str | None = None
+
+
+def read_tests(value: Any) -> CallTests | ProgramTests | SourceTests:
+    """The tests of one row, a mapping or its JSON text. ValueError with the reason for what cannot tell right from wrong."""
+    if value is None:
+        raise ValueError("the tests are missing (null)")
+    if isinstance(value, str):
+        try:
+            value = parse_strict(value)
+        except NotJson as exc:
+            raise ValueError(f"the tests are text that is not JSON: {exc}") from None
+    if not isinstance(value, Mapping):
+        raise ValueError(f"the tests are a {type(value).__name__}, not an object with {KINDS}")
+    # Arrow fills keys that a row does not have with nulls.
+    given = {key: item for key, item in value.items() if item is not None}
+    unknown = set(given) - {"stdin_stdout", "entry_point", "cases", "asserts"}
+    if unknown:
+        raise ValueError(f"the tests have the key {sorted(map(str, unknown))[0]!r}; known are {KINDS}")
+    kinds = [key for key in ("stdin_stdout", "cases", "asserts") if key in given]
+    if len(kinds) != 1:
+        raise ValueError(f"the tests have {' and '.join(kinds) or 'none of the kinds'}; give exactly one of {KINDS}")
+    if kinds == ["stdin_stdout"]:
+        return _program_tests(given["stdin_stdout"])
+    entry = given.get("entry_point")
+    if entry is not None and not _is_name(entry):
+        raise ValueError(f"entry_point is {str(entry)[:60]!r}, not the name of a function, Class.method, or a method of class Solution")
+    if kinds == ["asserts"]:
+        return _source_tests(given["asserts"], entry)
+    if entry is None:
+        raise ValueError("the tests have cases and no entry_point")
+    return _call_tests(entry, given["cases"])
+
+
+def _call_tests(entry: str, cases: Any) -> CallTests:
+    calls, expected = [], []
+    for number, case in enumerate(_rows(cases, "cases")):
+        if "expected" not in case:
+            raise ValueError(f"case {number} has no 'expected'")
+        args, kwargs = case.get("args"), case.get("kwargs")
+        args, kwargs = [] if args is None else args, {} if kwargs is None else kwargs
+        if not isinstance(args, Sequence) or isinstance(args, str) or not isinstance(kwargs, Mapping):
+            raise ValueError(f"case {number}: args is a list of arguments, kwargs an object")
+        calls.append((tuple(args), dict(kwargs)))
+        expected.append(Expected(case["expected"]))
+    if all(want.value is None for want in expected):
+        raise ValueError("every case expects null: a function that does nothing would pass")
+    return CallTests(entry, tuple(calls), tuple(expected))
+
+
+def _program_tests(tests: Any) -> ProgramTests:
+    inputs, outputs = [], []
+    for number, test in enumerate(_rows(tests, "stdin_stdout")):
+        stdin, stdout = test.get("stdin"), test.get("stdout")
+        stdin = "" if stdin is None else stdin
+        if not isinstance(stdin, str) or not isinstance(stdout, str):
+            raise ValueError(f"test {number}: stdin and stdout are text")
+        inputs.append(stdin)
+        outputs.append(stdout)
+    if not any(text.strip() for text in outputs):
+        raise ValueError("no test expects any output: a program that does nothing would pass")
+    return ProgramTests(tuple(inputs), tuple(outputs))
+
+
+def _source_tests(source: Any, entry: str | None) -> CallTests | SourceTests:
+    if not isinstance(source, str) or not source.strip():
+        raise ValueError("asserts is empty" if isinstance(source, str) else f"asserts is a {type(source).__name__}, not Python source")
+    compiled = compile_asserts(source)
+    if compiled.function is not None:
+        return CallTests(
+            compiled.function,
+            tuple(call for call, _, _ in compiled.calls),
+            tuple(Expected(value, truth) for _, value, truth in compiled.calls),
+            literal=True,
+        )
+    if compiled.needs_entry and entry is None:
+        raise ValueError("the asserts define check(candidate) and never call it: name the function as entry_point, or add check(f)")
+    names = dict.fromkeys([*compiled.names, *([entry] if entry else [])])
+    return SourceTests(source, tuple(names), compiled.top_level, entry if compiled.needs_entry else None)
+
+
+def _rows(value: Any, name: str) -> Sequence[Mapping]:
+    if isinstance(value, str):
+        try:
+            value = parse_strict(value)
+        except NotJson as exc:
+            raise ValueError(f"{name} is text that is not JSON: {exc}") from None
+    if not isinstance(value, Sequence) or isinstance(value, (str, bytes)) or not all(isinstance(row, Mapping) for row in value):
+        raise ValueError(f"{name} is not a list of objects")
+    if not value:
+        raise ValueError(f"{name} is empty: everything would pass")
+    return value
+
+
+def _is_name(text: Any) -> bool:
+    parts = text.split(".") if isinstance(text, str) else []
+    return 1 <= len(parts) <= 2 and all(part.isidentifier() and not keyword.iskeyword(part) for part in parts)

@@ -1,0 +1,359 @@
+"""The trusted process beside a candidate: it starts it, times it, passes on what it says, and ends it (Python 3.8 or newer).
+
+A *server* takes jobs, one at a time. For each run it forks a *candidate* into name spaces of its own, where it is the first
+process: it cannot see the server, and when it ends, all that it started ends with it. Where such name spaces cannot be had,
+the server runs one job and ends, and with it the sandbox that it is in.
+"""
+
+import contextlib
+import os
+import select
+import signal
+import sys
+import time
+
+from sandbox_inside import candidate, frames, jail, session, testing
+
+BEAT_S = 0.1
+CHILD = b"c"
+RUNNERS = {"calls": candidate.run_calls, "session": session.run_session, "tests": testing.run_tests}
+
+
+class Fault(Exception):
+    """The sandbox failed, not the candidate."""
+
+
+def serve(incoming, outgoing, settings):
+    """Take jobs until the other side closes the pipe; one job only without name spaces for each."""
+    jail.no_new_privileges()
+    jail.adopt_orphans()
+    apart = settings["isolate"]
+    # Where candidates can see this process they must not look into it. (Their own name spaces are set up through /proc, which this closes.)
+    jail.set_dumpable(apart)
+    if not apart and os.getpid() == 1:
+        jail.drop_capabilities()
+    _say(outgoing, {"ready": 1, "python": sys.version.split()[0], "first": apart or os.getpid() == 1})
+    while True:
+        job = frames.receive(incoming)
+        if job is None:
+            return
+        try:
+            runs = _programs if job["kind"] == "program" else _conversation
+            _say(outgoing, {"end": runs(job, incoming, outgoing, settings)})
+        except (Fault, OSError) as exc:
+            _say(outgoing, {"fault": f"{type(exc).__name__}: {exc}"})
+        if not apart:
+            return
+
+
+def _say(outgoing, message):
+    frames.send_bytes(outgoing, frames.pack(message))
+
+
+# ---- functions, sessions, test code: a candidate that sends messages
+def _conversation(job, incoming, outgoing, settings):
+    """Pass the candidate's messages out and, in a session, requests in; why it ended."""
+    kind = job["kind"]
+    talks = kind != "calls"
+    from_child, child_out = os.pipe()
+    child_in, to_child = os.pipe()
+    os.set_blocking(to_child, False)
+
+    def run(null, limits):
+        kept_in, kept_out = candidate.enter(null, null, null, [child_in, child_out], limits)
+        if talks:
+            RUNNERS[kind](job, kept_in, kept_out)
+        else:
+            RUNNERS[kind](job, kept_out)
+
+    with _Child(run, job, settings, [from_child, to_child], [child_in, child_out]) as child:
+        wanted = 1 + len(job["calls"]) if not talks else None
+        splitter = frames.Splitter(settings["output_bytes"])
+        poller = select.poll()
+        poller.register(from_child, select.POLLIN | select.POLLHUP)
+        if talks:
+            poller.register(incoming, select.POLLIN | select.POLLHUP)
+        total, owes = 0, True  # the clock runs while the candidate owes a message
+        held = []  # results of calls go out together: each message by itself wakes the other side
+
+        def ended(reason):
+            frames.send_bytes(outgoing, b"".join(held))
+            return reason
+
+        while True:
+            ready = dict(poller.poll(child.pause_ms()))
+            if from_child in ready:
+                data = os.read(from_child, 1 << 16)
+                total += len(data)
+                if not data:
+                    return ended("exit")
+                try:
+                    messages = splitter.feed(data)
+                except ValueError:
+                    return ended("output")
+                if total > settings["output_bytes"]:
+                    return ended("output")
+                for message in messages:
+                    held.append((len(message) - 3).to_bytes(4, "big") + CHILD + message[4:])
+                    if wanted is not None:
+                        wanted -= 1
+                        if wanted == 0:
+                            return ended("done")
+                if messages:
+                    child.clock.restart()
+                    owes = not talks
+                    if talks:
+                        ended("")
+                        held.clear()
+            if incoming in ready:
+                request = frames.receive(incoming)
+                if request is None or request.get("op") == "end":
+                    return "done"
+                child.clock.restart()
+                owes, total = True, 0
+                if not child.hand_over(to_child, frames.pack(request)):
+                    return child.reason or "exit"
+            if child.spent(owes):
+                return ended(child.reason)
+
+
+# ---- programs: one process for each input
+def _programs(job, incoming, outgoing, settings):
+    for text in job["inputs"]:
+        end, code, output = _program(job, text.encode("utf-8", "surrogateescape"), settings)
+        _say(outgoing, {"program": end, "code": code, "out": output.decode("utf-8", "surrogateescape")})
+        if end != "done":
+            return end
+    return "done"
+
+
+def _program(job, text, settings):
+    """Run the completion once: (why it ended, exit status, what it printed)."""
+    from_child, child_out = os.pipe()
+    stdin = _input_file(text)
+
+    def run(null, limits):
+        candidate.enter(stdin, child_out, null, [], limits)
+        candidate.run_program(job)
+
+    with _Child(run, job, settings, [from_child], [child_out, stdin]) as child:
+        parts, total, open_pipe, status = [], 0, True, None
+        poller = select.poll()
+        poller.register(from_child, select.POLLIN | select.POLLHUP)
+        exited = os.pidfd_open(child.pid) if hasattr(os, "pidfd_open") else None
+        if exited is not None:
+            child.descriptors.append(exited)
+            poller.register(exited, select.POLLIN)
+        while True:
+            pause = 0 if status is not None else child.pause_ms() if exited is not None else 5
+            ready = dict(poller.poll(pause))
+            if from_child in ready and open_pipe:
+                data = os.read(from_child, 1 << 16)
+                parts.append(data)
+                total += len(data)
+                if total > settings["output_bytes"]:
+                    return "output", -1, b""
+                if data:
+                    continue
+                open_pipe = False
+                poller.unregister(from_child)
+            if status is not None:  # it is gone, and what it printed is read; whoever else holds the pipe does not matter
+                return child.reason or "done", status, b"".join(parts)
+            status = child.exit_status()
+            if status is None and child.spent(True):
+                return child.reason, -1, b""
+
+
+def _input_file(text):
+    """A file without a name that holds the input, at its start."""
+    path = f"/tmp/.input{os.getpid()}"
+    fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
+    os.unlink(path)
+    frames.send_bytes(fd, text)
+    os.lseek(fd, 0, os.SEEK_SET)
+    return fd
+
+
+# ---- one process of foreign code
+class _Child:
+    """A candidate's process, in name spaces of its own where that can be; ended when the block is left.
+
+    Args:
+        run: called in the new process with a descriptor of /dev/null and the limits; must not return anything of worth.
+        mine, its: descriptors of this process and of the child.
+    """
+
+    def __init__(self, run, job, settings, mine, its):
+        self.settings, self.apart, self.reason, self.descriptors, self.status = settings, settings["isolate"], None, list(mine), None
+        self.end = time.monotonic() + job["deadline_s"]
+        said, tell = os.pipe()
+        self.pid = jail.fork_apart() if self.apart else os.fork()
+        if self.pid == 0:
+            try:
+                os.close(said)
+                for fd in mine:
+                    os.close(fd)
+                if self.apart:
+                    jail.private_mounts(settings["tmp_mib"])
+                    jail.drop_capabilities()
+                jail.deny_system_calls()
+                null = os.open("/dev/null", os.O_RDWR)
+                os.write(tell, b"ready")
+            except BaseException as exc:
+                os.write(tell, (f"{type(exc).__name__}: {exc}").encode()[:500])
+                os._exit(1)
+            try:
+                run(null, _limits(job, settings))
+            finally:
+                os._exit(0)
+        os.close(tell)
+        for fd in its:
+            os.close(fd)
+        word = os.read(said, 512)
+        os.close(said)
+        if word != b"ready":
+            self.__exit__()
+            raise Fault(word.decode("utf-8", "replace") or "the candidate's process did not start")
+        self.clock = _Clock(self.pid, job["timeout_s"])
+        self.next_look = 0.0
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *exc_info):
+        if self.status is None:
+            _kill(self.pid)
+            os.waitpid(self.pid, 0)
+        if not self.apart:
+            _kill_all()
+        for fd in self.descriptors:
+            os.close(fd)
+
+    def pause_ms(self):
+        """How long the supervisor may sleep."""
+        return BEAT_S * 1000
+
+    def exit_status(self):
+        """Exit status of the process, negative for a signal; None while it runs."""
+        gone, raw = os.waitpid(self.pid, os.WNOHANG)
+        if gone:
+            self.status = os.WEXITSTATUS(raw) if os.WIFEXITED(raw) else -os.WTERMSIG(raw)
+        return self.status
+
+    def spent(self, running):
+        """Whether it has used up its time or memory; `reason` says which."""
+        now = time.monotonic()
+        if (running and self.clock.over()) or now > self.end:
+            self.reason = "time"
+        elif now > self.next_look:
+            self.next_look = now + BEAT_S
+            if self.apart and _resident_mib() > self.settings["total_mib"]:
+                self.reason = "memory"
+        return self.reason is not None
+
+    def hand_over(self, fd, data):
+        """Write to the child as far as it reads, within its time."""
+        view = memoryview(data)
+        poller = select.poll()
+        poller.register(fd, select.POLLOUT)
+        while view:
+            try:
+                view = view[os.write(fd, view) :]
+            except BlockingIOError:
+                poller.poll(self.pause_ms())
+                if self.spent(True):
+                    return False
+            except OSError:
+                return False
+        return True
+
+
+def _limits(job, settings):
+    tests = 1 if job["kind"] == "program" else len(job.get("calls") or [None]) + 1
+    names = ("memory_mib", "processes", "file_mib")
+    return {**{name: settings[name] for name in names}, "cpu_s": int(job["timeout_s"] * tests) + 10}
+
+
+def _resident_mib():
+    """Memory that the job's processes have of their own or share among them: all that can be seen but this one and the first."""
+    kib = 0
+    for name in os.listdir("/proc"):
+        if not name.isdigit() or int(name) in (1, os.getpid()):
+            continue
+        try:
+            with open(f"/proc/{name}/status", "rb") as file:
+                for line in file:
+                    if line.startswith((b"RssAnon:", b"RssShmem:")):
+                        kib += int(line.split()[1])
+        except (OSError, ValueError):
+            continue
+    return kib / 1024
+
+
+# ---- time and the end
+class _Clock:
+    """Whether a process has had its time: its own processor time, or time in which it was not waiting for a processor.
+
+    Other work on the machine does not count against it, but for a bound at three times the limit.
+    """
+
+    def __init__(self, pid, limit_s):
+        self.pid, self.limit_s = pid, limit_s
+        self.restart()
+
+    def restart(self):
+        self.start, self.cpu_start, self.waited_start = time.monotonic(), self._cpu_s(), None
+
+    def over(self):
+        wall = time.monotonic() - self.start
+        if self.waited_start is None:
+            self.waited_start = self._waited_s()
+        if wall < self.limit_s:
+            return self._cpu_s() - self.cpu_start >= self.limit_s
+        waited = self._waited_s() - self.waited_start
+        return wall - waited >= self.limit_s or self._cpu_s() - self.cpu_start >= self.limit_s or wall >= 3 * self.limit_s + 1
+
+    def _cpu_s(self):
+        try:
+            return time.clock_gettime((~self.pid << 3) | 2)  # the kernel's number for the processor clock of a process
+        except OSError:
+            return getattr(self, "cpu_start", 0.0)
+
+    def _waited_s(self):
+        try:
+            with open(f"/proc/{self.pid}/schedstat") as file:
+                return int(file.read().split()[1]) / 1e9
+        except (OSError, ValueError, IndexError):
+            return getattr(self, "waited_start", None) or 0.0
+
+
+def _kill(pid):
+    with contextlib.suppress(OSError):
+        os.kill(pid, signal.SIGKILL)
+
+
+def _kill_all():
+    """End what a candidate left behind where it had no name space of its own, and wait for the ends."""
+    while True:
+        if os.getpid() == 1:
+            with contextlib.suppress(OSError):
+                os.kill(-1, signal.SIGKILL)
+        else:
+            for pid in _children():
+                _kill(pid)
+        try:
+            os.waitpid(-1, 0)
+        except ChildProcessError:
+            return
+
+
+def _children():
+    found = []
+    for name in os.listdir("/proc"):
+        try:
+            with open(f"/proc/{int(name)}/stat", "rb") as file:
+                if int(file.read().rpartition(b")")[2].split()[1]) == os.getpid():
+                    found.append(int(name))
+        except (OSError, ValueError, IndexError):
+            continue
+    return found

@@ -1,0 +1,258 @@
+"""The code reward: which code is taken, how tests are read and values compared, and test code against a candidate."""
+
+# ruff: noqa: E501
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from conftest import ROOT
+from grpo_rlvr.code_blocks import choose, fenced_blocks
+from grpo_rlvr.errors import GoldError
+from grpo_rlvr.rewards import check_dataset, make_code_reward
+from grpo_rlvr.rewards.code_asserts import compile_asserts
+from grpo_rlvr.rewards.code_compare import same_output, same_value
+from grpo_rlvr.rewards.code_tests import CallTests, ProgramTests, SourceTests, read_tests
+from grpo_rlvr.rewards.registry import BuiltReward
+from hypothesis import given
+from hypothesis import strategies as st
+
+COMPLETIONS = [json.loads(line) for line in (Path(ROOT) / "tests" / "data" / "code_completions.jsonl").read_text(encoding="utf-8").splitlines()]
+
+
+@pytest.fixture(scope="module")
+def reward(sandbox_here):
+    return make_code_reward(timeout_s=4)
+
+
+def score(reward, code: str, tests) -> float | None:
+    return reward([code], tests=[tests])[0]
+
+
+# ---- which code is taken
+def test_completions_with_code_in_every_kind_of_fence(reward):
+    got = reward([row["completion"] for row in COMPLETIONS], tests=[row["tests"] for row in COMPLETIONS])
+    assert [(row["id"], value) for row, value in zip(COMPLETIONS, got, strict=True) if value != row["expect"]] == []
+
+
+@given(st.text(alphabet="`~ \n\tpython{}=x1():'\"#", max_size=200))
+def test_any_text_gives_blocks_and_a_choice(text):
+    blocks = fenced_blocks(text)
+    assert all(block.closed for block in blocks[:-1])
+    chosen = choose(text, ["f"])
+    assert chosen is None or isinstance(chosen, str)
+
+
+@pytest.mark.parametrize(
+    "text", ["```\n" * 200_000, "~~~python\n" + "`" * 900_000, " " * 900_000 + "```", "```python\n" * 100_000, "```a\n```\n" * 60_000]
+)
+def test_long_text_stays_linear(text):
+    fenced_blocks(text)  # quadratic work on these would take minutes, and the test's time limit
+
+
+# ---- tests as they are given
+@pytest.mark.parametrize(
+    ("tests", "said"),
+    [
+        (None, "missing"), ("{", "not JSON"), ([1], "list"), ({"checks": []}, "checks"), ({}, "none of the kinds"), ({"entry_point": "f"}, "none of the kinds"),
+        ({"cases": [{"args": [1], "expected": 1}]}, "no entry_point"), ({"entry_point": "f", "cases": []}, "empty"),
+        ({"entry_point": "f()", "cases": [{"args": [], "expected": 1}]}, "entry_point"), ({"entry_point": "a.b.c", "cases": [{"expected": 1}]}, "entry_point"),
+        ({"entry_point": "f", "cases": [{"args": [1]}]}, "case 0 has no 'expected'"), ({"entry_point": "f", "cases": [{"args": "ab", "expected": 1}]}, "args"),
+        ({"entry_point": "f", "cases": [{"args": [1], "expected": None}] * 3}, "does nothing would pass"), ({"entry_point": "f", "cases": 3}, "list of objects"),
+        ({"stdin_stdout": []}, "empty"), ({"stdin_stdout": [{"stdin": "1", "stdout": " \n"}]}, "does nothing would pass"),
+        ({"stdin_stdout": [{"stdin": 1, "stdout": "2"}]}, "text"), ({"asserts": ""}, "empty"), ({"asserts": "f(1)"}, "no assert"),
+        ({"asserts": "assert f(1) == = 2"}, "not Python"), ({"asserts": "assert 1 == 1"}, "nothing of the candidate"), ({"asserts": 3}, "int"),
+        ({"asserts": "def check(candidate):\n    assert candidate(1) == 2"}, "entry_point"),
+        ({"asserts": "assert f(1) == 1", "stdin_stdout": [{"stdin": "", "stdout": "1"}]}, "exactly one"),
+    ],
+)  # fmt: skip
+def test_tests_that_cannot_tell_right_from_wrong_are_refused(tests, said):
+    with pytest.raises(ValueError, match=said):
+        read_tests(tests)
+    with pytest.raises(GoldError, match="row 1"):
+        make_code_reward()(["x", "y"], tests=[{"stdin_stdout": [{"stdin": "", "stdout": "1"}]}, tests])
+
+
+def test_nulls_that_arrow_fills_in_are_no_keys():
+    tests = {"stdin_stdout": None, "entry_point": "f", "cases": [{"args": [1], "kwargs": None, "expected": 2}], "asserts": None}
+    assert isinstance(read_tests(json.dumps(tests)), CallTests)
+    assert isinstance(read_tests({"stdin_stdout": [{"stdin": None, "stdout": "1"}]}), ProgramTests)
+
+
+@pytest.mark.parametrize(
+    ("source", "calls"),
+    [
+        ("assert f(1, b=[2]) == 3", [(((1,), {"b": [2]}), 3, False)]),
+        ("from candidate import f\nassert 3 == f(1)", [(((1,), {}), 3, False)]),
+        ("assert f('a')\nassert not f('b')", [((("a",), {}), True, True), ((("b",), {}), False, True)]),
+        ("assert f(1) is None\nassert f(2) is True", [(((1,), {}), None, False), (((2,), {}), True, False)]),
+        ("def test_it():\n    assert f(-1) == {'a': (1, 2)}", [(((-1,), {}), {"a": (1, 2)}, False)]),
+        ("assert f(1) == 2, 'message'", [(((1,), {}), 2, False)]),
+    ],
+)
+def test_asserts_of_a_call_and_a_literal_are_compiled(source, calls):
+    compiled = compile_asserts(source)
+    assert compiled.function == "f" and compiled.calls == calls
+
+
+@pytest.mark.parametrize(
+    "source",
+    ["assert f(1) == g(1)", "x = 3\nassert f(x) == 3", "assert f(1) > 2", "assert len(f(1)) == 2", "assert f(1) is 3", "assert f(*[1]) == 2", "assert f(1) == 1\nassert g(1) == 1",
+     "assert f.g(1) == 2", "from candidate import f as h\nassert h(1) == 2", "for i in [1]:\n    assert f(i) == i", "def test_it(x=1):\n    assert f(1) == 1", "assert f(1) is None",
+     "assert f(g) == 1", "assert not f(1)"],
+)  # fmt: skip
+def test_other_asserts_are_run_against_the_candidate(source):
+    compiled = compile_asserts(source)
+    assert compiled.function is None and compiled.names
+
+
+def test_names_that_test_code_takes_from_the_candidate():
+    source = "import math\nfrom candidate import a\nimport candidate as c\ndef helper(x):\n    return x + b + math.pi\nfor i in range(3):\n    assert helper(i) == c.d(sorted([i]))\n"
+    assert set(compile_asserts(source).names) == {"a", "b", "d"}
+
+
+# ---- values
+@pytest.mark.parametrize(
+    ("expected", "got", "json_says", "python_says"),
+    [
+        (29, 29.0, True, True), (29.0, 29, True, True), (1, True, False, True), (True, 1, False, True), (True, True, True, True), (0, False, False, True),
+        (0.2, 0.1 + 0.1, True, True), (0.2, 0.21, False, False), (1e-3, 1.0000001e-3, True, True), (float("nan"), float("nan"), True, True), (1, float("nan"), False, False),
+        ([1, 2], (1, 2), True, False), ((1, 2), (1, 2), True, True), ([1, 2], [2, 1], False, False), ([1], [1, 2], False, False), ("1", 1, False, False), (None, None, True, True),
+        (None, 0, False, False), ({"1": 2}, {1: 2}, True, False), ({"a": [1.0]}, {"a": [1]}, True, True), ({"a": 1}, {"a": 1, "b": 2}, False, False), ({1, 2}, {2, 1}, True, True),
+        ([], {}, False, False), ("a", b"a", False, False), (float("inf"), float("inf"), True, True), (10**30, 10.0**30, False, False), ([True], [1], False, True), ("", None, False, False),
+    ],
+)  # fmt: skip
+def test_values_are_compared_by_type(expected, got, json_says, python_says):
+    assert same_value(expected, got) is json_says
+    assert same_value(expected, got, literal=True) is python_says
+
+
+@pytest.mark.parametrize(
+    ("expected", "got", "same"),
+    [
+        ("1\n2\n", "1\n2", True),
+        ("1\n2", "1  \n2\t\n\n\n", True),
+        ("1\n2", "1\n\n2", False),
+        ("1", "1\n2", False),
+        (" 1", "1", False),
+        ("a\r\nb", "a\nb", True),
+        ("A", "a", False),
+    ],
+)
+def test_outputs_are_compared_by_line(expected, got, same):
+    assert same_output(expected, got) is same
+
+
+def test_a_share_of_the_tests_is_paid_only_when_asked_for(reward):
+    tests = {"entry_point": "f", "cases": [{"args": [n], "expected": n * n} for n in (1, 2, 3, 0)]}
+    half = "def f(n):\n    return n"  # right for 0 and 1
+    assert score(reward, half, tests) == 0.0 and score(make_code_reward(timeout_s=4, partial=True), half, tests) == 0.5
+    loops_at_last = "def f(n):\n    while n == 0:\n        pass\n    return n * n"
+    assert score(make_code_reward(timeout_s=0.5, partial=True), loops_at_last, tests) == 0.75
+
+
+# ---- test code against the candidate
+STACK = """
+class Empty(LookupError):
+    pass
+
+class Stack:
+    def __init__(self, items=()):
+        self.items = list(items)
+    def push(self, item):
+        self.items.append(item)
+        return self
+    def pop(self):
+        if not self.items:
+            raise Empty("nothing here")
+        return self.items.pop()
+    def __len__(self):
+        return len(self.items)
+    def __iter__(self):
+        return iter(self.items)
+    def __contains__(self, item):
+        return item in self.items
+    def __getitem__(self, place):
+        return self.items[place]
+    def __add__(self, other):
+        return Stack([*self.items, *other.items])
+    def __str__(self):
+        return "Stack" + str(self.items)
+    def __enter__(self):
+        return self
+    def __exit__(self, *exc):
+        self.items.clear()
+    @property
+    def top(self):
+        return self.items[-1]
+
+def sort(xs):
+    xs.sort()
+
+def count(n):
+    for i in range(n):
+        yield i
+"""
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "s = Stack()\ns.push(3).push(5)\nassert s.pop() == 5 and len(s) == 1 and 3 in s and list(s) == [3] and s[0] == 3 and s.top == 3",
+        "assert str(Stack([1])) == 'Stack[1]' and len(Stack([1]) + Stack([2])) == 2 and isinstance(Stack(), Stack)",
+        "from candidate import *\ntry:\n    Stack().pop()\nexcept Empty as exc:\n    assert str(exc) == 'nothing here'\nelse:\n    assert False",
+        "import candidate\nimport pytest\ndef test_it():\n    with pytest.raises(LookupError, match='nothing'):\n        candidate.Stack().pop()",
+        "import pytest\n@pytest.mark.parametrize('n, want', [(0, []), (2, [0, 1])])\ndef test_count(n, want):\n    assert list(count(n)) == want",
+        "import unittest\nclass TestIt(unittest.TestCase):\n    def test_sort(self):\n        xs = [3, 1]\n        sort(xs)\n        self.assertEqual(xs, [1, 3])",
+        "class TestIt:\n    def setup_method(self):\n        self.s = Stack([1])\n    def test_len(self):\n        assert len(self.s) == 1",
+        "with Stack([1]) as s:\n    assert len(s) == 1\nassert len(s) == 0",
+        "from solution import Stack\ns = Stack()\ns.items = [4]\nassert s.pop() == 4\nassert s is s and s != Stack()",
+        "import math\nassert math.isclose(sum(count(4)) / 4, 1.5)\nassert sorted(count(3), reverse=True) == [2, 1, 0]",
+    ],
+)
+def test_test_code_sees_the_candidate_as_if_it_were_there(reward, source):
+    assert score(reward, STACK, {"asserts": source}) == 1.0
+    assert score(reward, STACK.replace("return self.items.pop()", "return None").replace("range(n)", "range(n + 1)").replace("xs.sort()", "pass").replace("list(items)", "[]")
+                 .replace("[-1]", "[0]").replace("nothing here", "full").replace("clear()", "append(1)").replace("append(item)", "clear()"), {"asserts": source}) == 0.0  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "class Any:\n    __eq__ = __gt__ = __lt__ = __contains__ = lambda *a: True\n    __len__ = lambda s: 2\n    __iter__ = lambda s: iter([1, 2])\ndef f(x): return Any()",
+        "import os\ndef f(x): os._exit(0)",
+        "def f(x): raise SystemExit(0)",
+        "import sys\ndef f(x): sys.exit()",
+        "class E(Exception): pass\ndef f(x): raise E",
+        "def f(x):\n    while True: pass",
+        "import builtins\nbuiltins.AssertionError = ValueError\ndef f(x): raise builtins.AssertionError",
+        "def f(x): return NotImplemented",
+    ],
+)
+@pytest.mark.parametrize("source", ["assert f(2) > 3 and f(2) < 5", "for want in (4,):\n    assert f(2) == want", "import pytest\ndef test_f():\n    assert f(2) == pytest.approx(4)",
+                                    "import unittest\nclass T(unittest.TestCase):\n    def test_f(self):\n        self.assertEqual(f(2), 4)", "assert 4 in [f(2)]"])  # fmt: skip
+def test_test_code_cannot_be_talked_into_a_pass(sandbox_here, code, source):
+    reward = make_code_reward(timeout_s=0.5)
+    assert score(reward, code, {"asserts": source}) == 0.0
+    assert score(reward, "def f(x): return x * x", {"asserts": source}) == 1.0
+
+
+def test_a_check_function_is_given_the_entry_point(reward):
+    tests = {"asserts": "METADATA = {}\n\ndef check(candidate):\n    for n in range(3):\n        assert candidate(n) == 2 * n\n", "entry_point": "f"}
+    assert isinstance(read_tests(tests), SourceTests)
+    assert score(reward, "def f(n): return 2 * n", tests) == 1.0 and score(reward, "def f(n): return n", tests) == 0.0
+
+
+# ---- before training
+def test_the_data_check_runs_the_reference_solutions_and_a_stub(reward):
+    rows = [
+        {"prompt": "a", "tests": {"entry_point": "f", "cases": [{"args": [2], "expected": 4}]}, "solution": "def f(x):\n    return x * x"},
+        {"prompt": "b", "tests": {"entry_point": "f", "cases": [{"args": [2], "expected": 5}]}, "solution": "def f(x):\n    return x * x"},
+        {"prompt": "c", "tests": {"asserts": "f(1)\nassert True"}},
+    ]
+    built = BuiltReward("code", reward, columns=("tests",))
+    found = {f["check"]: f for f in check_dataset([built], rows) if f["severity"] == "error"}
+    assert found["own_gold"]["rows"] == [1] and found["decoy"]["rows"] == [2]
+    assert "does nothing" in found["decoy"]["message"]

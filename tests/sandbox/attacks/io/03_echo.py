@@ -1,0 +1,5 @@
+# family: forge; goal: marks
+# Prints its input.
+import sys
+
+print(sys.stdin.read(), end="")
