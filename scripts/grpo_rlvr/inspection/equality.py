@@ -39,7 +39,7 @@ def same_value(new: str, right: str) -> bool:
     """Whether the math reward takes the two for equal, or cannot say. False for words and for texts too long for algebra."""
     if max(len(new), len(right)) > MAX_ALGEBRA or (_WORDS.fullmatch(plain(new)) and _WORDS.fullmatch(plain(right))):
         return False
-    from grpo_rlvr.rewards.math_answers import make_math_reward
+    from grpo_rlvr.rewards.mathematics.reward import make_math_reward
 
     reward = make_math_reward(cpu_s=ALGEBRA_CPU_S)
     if "<answer>" in new or reward.gold_problem({"answer": right}):

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from grpo_rlvr.cli import write_text
 from grpo_rlvr.errors import CheckFailed, Problem, UserError
 from grpo_rlvr.intervals import clopper_pearson
 from grpo_rlvr.rewards.judge_verdict import ask_all, is_client, prompt_text, response_text, snapshot, text_hash
@@ -98,12 +99,12 @@ def split_labels(rows: Sequence[tuple[str, str, bool]], seed: int) -> dict[str, 
 
 def save_calibration(path: str | Path, calibration: Mapping) -> None:
     """Writes a calibration as JSON, for `calibration:` in the config."""
-    Path(path).write_text(json.dumps(calibration, indent=2, sort_keys=True) + "\n", encoding="utf-8")
+    write_text(Path(path), json.dumps(calibration, indent=2, sort_keys=True) + "\n")
 
 
 def load_calibration(path: str | Path) -> dict:
     """The calibration in a file. Raises UserError if there is none."""
-    fix = "make one from human labels: save_calibration(path, calibrate_judge(client, rubric, labelled))"
+    fix = "make one from human labels: python calibrate_judge.py CONFIG --labels FILE.jsonl"
     try:
         value = json.loads(Path(path).read_text(encoding="utf-8"))
     except OSError:

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import re
 import unicodedata
 
 UNICODE = {
     "−": "-", "–": "-", "—": "-", "‐": "-", "‑": "-", "×": r"\times ", "·": r"\cdot ", "⋅": r"\cdot ", "∙": r"\cdot ", "÷": "/", "∕": "/", "⁄": "/",
     "≤": r"\le ", "⩽": r"\le ", "≥": r"\ge ", "⩾": r"\ge ", "≠": r"\ne ", "≈": r"\approx ", "∞": r"\infty ", "∪": r"\cup ", "∩": r"\cap ",
-    "∈": r"\in ", "∅": r"\emptyset ", "±": r"\pm ", "∓": r"\mp ", "√": r"\sqrt ", "°": r"^\circ ", "º": r"^\circ ", "′": "'",
+    "∈": r"\in ", "∅": r"\emptyset ", "±": r"\pm ", "∓": r"\mp ",
+    "√": r"\sqrt ", "∛": r"\sqrt[3] ", "∜": r"\sqrt[4] ", "°": r"^\circ ", "º": r"^\circ ", "′": "'",
     "ℝ": r"\mathbb{R}", "ℤ": r"\mathbb{Z}",
     "π": r"\pi ", "α": r"\alpha ", "β": r"\beta ", "γ": r"\gamma ", "δ": r"\delta ", "ε": r"\epsilon ", "θ": r"\theta ", "λ": r"\lambda ",
     "μ": r"\mu ",
-    "σ": r"\sigma ", "τ": r"\tau ", "φ": r"\phi ", "ω": r"\omega ", "…": r"\ldots ", "∣": "|", "“": '"', "”": '"',
+    "σ": r"\sigma ", "τ": r"\tau ", "φ": r"\phi ", "ω": r"\omega ", "…": r"\ldots ", "∣": "|",
+    "“": '"', "”": '"', "’": "'", "。": ".", "、": ",", "﹣": "-",
 }  # fmt: skip
 SUPERSCRIPTS = dict(zip("⁰¹²³⁴⁵⁶⁷⁸⁹⁻⁺ⁿ", "0123456789-+n", strict=True))
 SUBSCRIPTS = dict(zip("₀₁₂₃₄₅₆₇₈₉", "0123456789", strict=True))
@@ -51,8 +54,19 @@ FUNCTIONS = (
 GREEK = ("pi", "alpha", "beta", "gamma", "delta", "theta", "lambda", "mu", "sigma", "phi", "omega")
 
 
+_WHITE = re.compile(r"\s")
+_ROOT_OF_NUMBER = re.compile(r"([√∛∜])\s*(\d+(?:\.\d+)?)")
+_ROOTS = {"√": r"\sqrt", "∛": r"\sqrt[3]", "∜": r"\sqrt[4]"}
+
+
 def from_unicode(text: str) -> str:
-    """LaTeX for Unicode signs; raised and lowered digits become exponents and indices where they stand behind something."""
+    """LaTeX for Unicode signs; raised and lowered digits become exponents and indices where they stand behind something.
+
+    The Unicode root covers the whole number behind it; in LaTeX `\\sqrt12` is the root of 1, times 2.
+    """
+    if text.isascii():
+        return _WHITE.sub(" ", text)
+    text = _ROOT_OF_NUMBER.sub(lambda m: f"{_ROOTS[m[1]]}{{{m[2]}}}", text)
     out = []
     raised = lowered = False
     for i, c in enumerate(text):

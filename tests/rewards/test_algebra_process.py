@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 from grpo_rlvr.rewards import make_math_reward, math_reward
-from grpo_rlvr.rewards.math_process import ALGEBRA, AlgebraProcess, Question
+from grpo_rlvr.rewards.mathematics.algebra_process import ALGEBRA, AlgebraProcess, Question
 
 SCRIPTS = Path(__file__).parents[2] / "scripts"
 
@@ -112,7 +112,7 @@ def test_the_worker_ends_with_its_parent():
     done = run_python(
         """
 import os, signal
-from grpo_rlvr.rewards.math_process import ALGEBRA, Question
+from grpo_rlvr.rewards.mathematics.algebra_process import ALGEBRA, Question
 ALGEBRA.ask([Question("x+1", "1+x", "fraction", False)], 3)
 print(ALGEBRA.pid, flush=True)
 os.kill(os.getpid(), signal.SIGKILL)

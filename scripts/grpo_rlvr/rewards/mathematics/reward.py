@@ -9,11 +9,12 @@ from typing import Any
 from grpo_rlvr.completions import box_span, final_answer, has_box
 from grpo_rlvr.errors import Problem, UserError
 from grpo_rlvr.rewards.base import Reward, log, scalar_gold
-from grpo_rlvr.rewards.math_compare import Exact, NeedsAlgebra, same
-from grpo_rlvr.rewards.math_process import ALGEBRA, Question
-from grpo_rlvr.rewards.math_reading import Reading, read
-from grpo_rlvr.rewards.math_text import MAX_LENGTH, balanced, nesting, normalise
-from grpo_rlvr.rewards.math_values import Number, Value
+from grpo_rlvr.rewards.mathematics.algebra_process import ALGEBRA, Question
+from grpo_rlvr.rewards.mathematics.brackets import balanced, nesting
+from grpo_rlvr.rewards.mathematics.comparison import Exact, NeedsAlgebra, same
+from grpo_rlvr.rewards.mathematics.reading import Reading, read
+from grpo_rlvr.rewards.mathematics.spelling import MAX_LENGTH, normalise
+from grpo_rlvr.rewards.mathematics.values import Number, Value
 
 PERCENTS = ("fraction", "literal")
 # No answer of a task nests deeper; what does is built to stall the parser or to fill the memory.

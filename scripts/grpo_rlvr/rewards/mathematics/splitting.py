@@ -18,10 +18,10 @@ def _tokens(text: str):
     depth = 0
     for match in _TOKEN.finditer(text):
         token = match[0]
-        if token in (")", "]", "}", "\\}"):
+        if token in (")", "]", "}", "\\}", "\\rangle"):
             depth -= 1
         yield match.start(), token, depth
-        if token in ("(", "[", "{", "\\{"):
+        if token in ("(", "[", "{", "\\{", "\\langle"):
             depth += 1
 
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from fractions import Fraction
 from typing import Protocol
 
-from grpo_rlvr.rewards.math_closed import Closed, closed_form, constant, same_closed
-from grpo_rlvr.rewards.math_values import (
+from grpo_rlvr.rewards.mathematics.closed_forms import closed_form
+from grpo_rlvr.rewards.mathematics.radical_sums import Closed, constant, same_closed
+from grpo_rlvr.rewards.mathematics.values import (
     Assign,
     Based,
     Formula,
@@ -22,6 +24,8 @@ from grpo_rlvr.rewards.math_values import (
     Value,
 )
 
+_LETTER = re.compile(r"[A-Za-z]")
+_NAMED_CONSTANT = re.compile(r"\\[A-Za-z]+|(?<![A-Za-z])[ei](?![A-Za-z])")
 # Pairing items of unordered lists costs the square of their number.
 MAX_ITEMS = 60
 
@@ -138,7 +142,7 @@ def _distinct(items: tuple[Value, ...], algebra: Algebra) -> tuple[Value, ...]:
 def _same_ranges(gold: Value, answer: Value, algebra: Algebra) -> bool:
     if isinstance(gold, Union) and isinstance(answer, Union) and len(gold.parts) == len(answer.parts) and set(gold.parts) == set(answer.parts):
         return True
-    names = {part.name for value in (gold, answer) for part in (value.parts if isinstance(value, Union) else (value,)) if isinstance(part, Range)}
+    names = _range_names(gold) | _range_names(answer)
     if len(names) > 1 or not all(isinstance(v, (Range, Union, Group, Formula)) for v in (gold, answer)):
         return False
     if isinstance(gold, Union) or isinstance(answer, Union) or isinstance(gold, Formula) or isinstance(answer, Formula):
@@ -148,6 +152,11 @@ def _same_ranges(gold: Value, answer: Value, algebra: Algebra) -> bool:
         return False
     (low, low_closed, high, high_closed), (low2, low_closed2, high2, high_closed2) = bounds
     return (low_closed, high_closed) == (low_closed2, high_closed2) and same(low, low2, algebra) and same(high, high2, algebra)
+
+
+def _range_names(value: Value) -> set[str]:
+    """The variables of inequalities in `value`."""
+    return {part.name for part in (value.parts if isinstance(value, Union) else (value,)) if isinstance(part, Range)}
 
 
 def _bounds(value: Value) -> tuple[Value, bool, Value, bool] | None:
@@ -167,15 +176,27 @@ def _same_relations(gold: Value, answer: Value, algebra: Algebra) -> bool:
         # x = 5 and y = 5 are different answers; y = 2x and x = y/2 are the same line.
         return None not in relations and all(isinstance(r.right, Formula) for r in relations) and algebra.same_relation(*relations)
     if isinstance(gold, (Assign, Relation)) and isinstance(answer, (Assign, Relation)):
+        if isinstance(gold, Assign) and _is_constant(gold.value):
+            return False  # 2x = 10 is the question again, not the answer x = 5
         relations = [_as_relation(gold), _as_relation(answer)]
         return None not in relations and algebra.same_relation(*relations)
     relation, other = (gold, answer) if isinstance(gold, (Assign, Relation)) else (answer, gold)
     if isinstance(relation, Assign):
+        names = _range_names(other)
+        if names and relation.name not in names:
+            return False  # a in [1, 2] and 1 <= b <= 2
         return same(relation.value, other, algebra)
     # 12 - 7 = 5 says 5; 2x + y = 0 does not say 0.
     is_sum = relation.operator == "=" and isinstance(relation.left, (Number, Formula)) and isinstance(relation.right, Number)
     numeric = is_sum and isinstance(other, Number)
     return numeric and same(relation.right, other, algebra) and algebra.equal(relation.left, relation.right)
+
+
+def _is_constant(value: Value) -> bool:
+    """Whether this is a number, however it is written, or several of them."""
+    if isinstance(value, Items):
+        return all(_is_constant(item) for item in value.items)
+    return isinstance(value, Number) or (isinstance(value, Formula) and not _LETTER.search(_NAMED_CONSTANT.sub("", value.latex)))
 
 
 def _interchangeable(a: str, b: str) -> bool:
@@ -184,7 +205,8 @@ def _interchangeable(a: str, b: str) -> bool:
     def kind(name: str) -> str:
         if "\\text" in name or (name.isalpha() and len(name) > 2) or " " in name:
             return "words"
-        return "function" if name.endswith(")") and not name.startswith("(") else "letter"
+        called = name.endswith(")") and not name.startswith("(")
+        return "function" if called and not any(c.isdigit() for c in name) else "letter"
 
     kinds = {kind(a), kind(b)}
     return "words" in kinds or ("function" in kinds and (kinds == {"function"} and a[0] == b[0] or "y" in (a, b)))

@@ -8,7 +8,8 @@ from fractions import Fraction
 MAX_DIGITS = 2000
 MAX_EXPONENT = 2000
 
-_GROUPED = r"[1-9]\d{0,2}(?:,\d{3})+|[1-9]\d{0,2}(?: \d{3})+|\d+"
+_GROUPED = r"[1-9]\d{0,2}(?:,\d{3})+|[1-9]\d{0,2}(?: \d{3})+|[1-9]\d{0,2}(?:'\d{3})+|\d+"
+_MARKS = str.maketrans("", "", ", '")
 _DECIMAL = re.compile(rf"(?P<whole>{_GROUPED})?(?:\.(?P<part>\d*)(?:\\overline ?\{{(?P<repeat>\d+)\}})?)?")
 _COMMA_DECIMAL = re.compile(r"(?P<whole>[1-9]\d{0,2}(?:\.\d{3})+|[1-9]\d{0,2}(?: \d{3})+|\d+),(?P<part>\d+)")
 _SCIENTIFIC = re.compile(r"(?P<factor>[^eE\\*^]+?)(?: ?(?:\\times|\\cdot|\*) ?10 ?\^ ?\{(?P<power>[-+]? ?\d+)\}|[eE](?P<e>[-+]?\d+))")
@@ -74,7 +75,7 @@ def _decimal(text: str, decimal_comma: bool) -> Fraction | None:
     match = _DECIMAL.fullmatch(text)
     if not match or not (match["whole"] or match["part"] or match["repeat"]):
         return None
-    whole = (match["whole"] or "0").replace(",", "").replace(" ", "")
+    whole = (match["whole"] or "0").translate(_MARKS)
     part, repeat = match["part"] or "", match["repeat"] or ""
     value = Fraction(f"{whole}.{part}") if part else Fraction(int(whole))
     if repeat:

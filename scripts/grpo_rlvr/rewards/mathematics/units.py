@@ -13,18 +13,20 @@ _NAMES = {
     "s": "second sec", "min": "minute", "h": "hour hr hrs", "day": "day", "week": "week", "month": "month", "year": "year yr yrs",
     "°": "degree deg", "rad": "radian",
     "hz": "hertz", "n": "newton", "j": "joule", "w": "watt", "v": "volt", "pa": "pascal", "mol": "mole", "$": "dollar usd", "cent": "cent",
-    "€": "euro eur", "£": "gbp",
-    "unit": "unit", "mph": "mph", "%": "percent",
+    "pm": "pm", "am": "am", "€": "euro eur", "£": "gbp",
+    "unit": "unit", "%": "percent",
 }  # fmt: skip
 _CANONICAL = {word: name for name, words in _NAMES.items() for word in (name, *words.split())}
 _PREFIX_WORDS = ("square", "sq", "cubic", "cu")
+_SHORTHANDS = {"mph": "mi/h", "kph": "km/h", "kmh": "km/h", "kmph": "km/h", "mps": "m/s"}
 _POWER = r"(?: ?\^ ?\{-?\d\})?"
 # The degrees in "sin 30°" belong to the function.
 _ANGLE_TAKER = re.compile(r"\\(?:sin|cos|tan|cot|sec|csc)(?![A-Za-z])")
 _BARE_WORD = r"[A-Za-z]+(?: ?\^ ?\{-?\d\})?"
 # "8\text{ cm}^{2}", "8\text{ m}/\text{s}"
 _MARKED = re.compile(rf"^(?P<value>.*\S) ?\\text ?\{{(?P<unit>[^{{}}\\]*)\}}(?P<more>{_POWER}(?: ?/ ?\\text ?\{{[^{{}}\\]*\}}{_POWER})?)$")
-_BARE = re.compile(rf"^(?P<value>[-+\d.,/ ]*[\d.])(?P<space> ?)(?P<unit>{_BARE_WORD}(?:(?: ?/ ?| ){_BARE_WORD})*)$")
+_TEN_TO = r"(?: ?\\(?:times|cdot) ?10 ?\^ ?\{[-+]?\d+\})?"
+_BARE = re.compile(rf"^(?P<value>[-+\d.,/ ]*[\d.]{_TEN_TO})(?P<space> ?)(?P<unit>{_BARE_WORD}(?:(?: ?/ ?| ){_BARE_WORD})*)$")
 
 
 def split_unit(text: str) -> tuple[str, str] | None:
@@ -70,6 +72,7 @@ def _name(word: str) -> str:
 
 def canonical(unit: str) -> str:
     """`square centimeters`, `cm^{2}` and `cm²` are one unit; so are singular and plural."""
+    unit = _SHORTHANDS.get(unit.strip().lower(), unit)
     unit = unit.replace("\\text", " ").replace("{", "").replace("}", "").replace("^ ", "^").replace(" per ", "/")
     words = [w for w in re.split(r"([/^ ])", unit) if w and not w.isspace()]
     power = {"square": "2", "sq": "2", "cubic": "3", "cu": "3"}.get(words[0].lower()) if len(words) > 1 else None

@@ -1,6 +1,6 @@
 """The process that does the algebra: one JSON line in, one JSON line out, killed by the kernel when an item takes too long.
 
-Started by `math_process`; it imports SymPy and math-verify's parser, and nothing of torch.
+Started by `algebra_process`; it imports SymPy and math-verify's parser, and nothing of torch.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ def main() -> None:
     os.dup2(2, 1)  # a library that prints must not reach the protocol
     try:
         _limit_memory()
-        from grpo_rlvr.rewards.math_algebra import Symbolic
-        from grpo_rlvr.rewards.math_compare import same
-        from grpo_rlvr.rewards.math_reading import Reading, read
+        from grpo_rlvr.rewards.mathematics.algebra import Symbolic
+        from grpo_rlvr.rewards.mathematics.comparison import same
+        from grpo_rlvr.rewards.mathematics.reading import Reading, read
 
         algebra = Symbolic()
     except ImportError as exc:

@@ -27,7 +27,7 @@ LEAST_CPU_S = 0.25
 # The worker counts its own CPU time; the wall clock is the backstop for one that hangs without computing.
 WALL_FACTOR = 4.0
 _ENDED = ("late", "died", "unknown")
-SOURCE = Path(__file__).resolve().parents[2]
+SOURCE = Path(__file__).resolve().parents[3]
 
 
 @dataclass(frozen=True)
@@ -119,7 +119,7 @@ class AlgebraProcess:
         return "late" if code is None or code == -signal.SIGPROF else "died"
 
     def _start(self) -> bool:
-        code = f"import sys; sys.path.insert(0, {str(SOURCE)!r}); from grpo_rlvr.rewards.math_worker import main; main()"
+        code = f"import sys; sys.path.insert(0, {str(SOURCE)!r}); from grpo_rlvr.rewards.mathematics.algebra_worker import main; main()"
         self._buffer = b""
         # -P: the working folder stays off the path, a user's file there must not become a library.
         command = [sys.executable, "-P", "-c", code]

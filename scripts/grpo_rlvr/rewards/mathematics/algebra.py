@@ -9,8 +9,8 @@ from typing import Any
 import sympy
 from latex2sympy2_extended.latex2sympy2 import ConversionConfig, latex2sympy
 
-from grpo_rlvr.rewards.math_compare import _bounds
-from grpo_rlvr.rewards.math_values import Formula, Group, Items, Number, Range, Relation, Union, Value
+from grpo_rlvr.rewards.mathematics.comparison import _bounds
+from grpo_rlvr.rewards.mathematics.values import Formula, Group, Items, Number, Range, Relation, Union, Value
 
 DIGITS = 60
 # Two different closed forms that agree to this many digits by chance do not turn up in answers.
@@ -67,7 +67,7 @@ def expression(value: Value) -> Any:
 
 
 class Symbolic:
-    """The algebra of `math_compare.same`, done in earnest."""
+    """The algebra of `comparison.same`, done in earnest."""
 
     def equal(self, a: Number | Formula, b: Number | Formula) -> bool:
         if a == b:

@@ -7,9 +7,10 @@ from fractions import Fraction
 
 import pytest
 from grpo_rlvr.rewards import math_reward
-from grpo_rlvr.rewards.math_closed import closed_form, constant, rational, same_closed
-from grpo_rlvr.rewards.math_process import ALGEBRA
-from grpo_rlvr.rewards.math_text import normalise
+from grpo_rlvr.rewards.mathematics.algebra_process import ALGEBRA
+from grpo_rlvr.rewards.mathematics.closed_forms import closed_form
+from grpo_rlvr.rewards.mathematics.radical_sums import constant, rational, same_closed
+from grpo_rlvr.rewards.mathematics.spelling import normalise
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
