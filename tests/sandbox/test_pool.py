@@ -269,8 +269,8 @@ def test_all_mistakes_at_once():
 
 
 def test_the_reward_pickles_and_is_named(backend):
-    reward = pickle.loads(pickle.dumps(make_code_reward(timeout_s=7, name="mine")))
-    assert reward.__name__ == "mine" and reward([TWICE], tests=[TESTS]) == [1.0]
+    reward = pickle.loads(pickle.dumps(make_code_reward(timeout_s=7)))
+    assert reward.__name__ == "code" and reward([TWICE], tests=[TESTS]) == [1.0]
 
 
 def test_the_answer_of_a_call_is_plain_data(open_one):
