@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import re
 from collections.abc import Mapping
@@ -10,7 +11,7 @@ from typing import Any
 from grpo_rlvr.completions import completion_text
 from grpo_rlvr.inspection.mutate import Mutant, replaced
 
-_FENCE = re.compile(r"```[a-zA-Z0-9_+-]*[ \t]*\n")
+_FENCE = re.compile(r"```[^\n`]*\n")
 _RETURN = re.compile(r"(?m)^([ \t]*)return\b.*$")
 _PRINT = re.compile(r"(?m)^([ \t]*)print\(.*$")
 _DEF = re.compile(r"(?m)^(?:async )?def\s+([A-Za-z_]\w*)\s*\(")
@@ -31,11 +32,14 @@ class Equal(int):
 
 def code_span(text: str) -> tuple[int, int]:
     """Where the program stands: in the last fence, or everywhere."""
-    fences = list(_FENCE.finditer(text))
-    if not fences:
-        return 0, len(text)
-    close = text.find("```", fences[-1].end())
-    return fences[-1].end(), len(text) if close < 0 else close
+    span, at = (0, len(text)), 0
+    while opened := _FENCE.search(text, at):
+        close = text.find("```", opened.end())
+        span = (opened.end(), len(text) if close < 0 else close)
+        if close < 0:
+            break
+        at = close + 3
+    return span
 
 
 def with_code(text: str, code: str) -> str:
@@ -59,10 +63,8 @@ def program_mutants(completion: str | list[dict]) -> list[Mutant]:
 
 def entry_point(tests: Any, code: str) -> str:
     """The function that the tests call: named by them, called in their asserts, or the last one that the program defines."""
-    try:
+    with contextlib.suppress(ValueError, RecursionError):
         tests = json.loads(tests) if isinstance(tests, str) and tests.lstrip().startswith(("{", "[")) else tests
-    except (ValueError, RecursionError):
-        pass
     if isinstance(tests, Mapping) and isinstance(tests.get("entry_point"), str):
         return tests["entry_point"]
     called = _CALLED.search(tests if isinstance(tests, str) else json.dumps(tests, default=str))

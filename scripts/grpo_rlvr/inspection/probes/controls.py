@@ -61,19 +61,19 @@ def length_only(subject: Subject) -> dict:
         verdict = right.get(row["sample_id"]) if right else row["verdict"]
         if verdict is not None and row["total"] is not None:
             groups[verdict].append((len(subject.text(i)), row["total"]))
-    said, numbers = [], {}
+    said, words, numbers = [], [], {}
     for verdict, pairs in groups.items():
         word = "right" if verdict else "wrong"
         r = correlation([float(n) for n, _ in pairs], [t for _, t in pairs]) if len(pairs) >= LENGTH_PAIRS else None
         numbers[word] = r
+        words.append(f"{word} {f'{r:.2f}' if r is not None else 'all alike' if len(pairs) >= LENGTH_PAIRS else f'too few ({len(pairs)})'}")
         gain = max((t for _, t in pairs), default=0.0) - min((t for _, t in pairs), default=0.0)
         if r is not None and r > LENGTH_R and gain > LENGTH_GAIN:
             said.append(f"among {len(pairs)} {word} completions the total grows with the length (r = {r:.2f}, from end to end {gain:.2g})")
     more = {"r": numbers, "judged_by": judged_by}
     if said:
         return finding("length_only", "warning", f"{'; '.join(said)}: long completions will be learned", **more)
-    words = ", ".join(f"{word} {'unknown' if r is None else f'{r:.2f}'}" for word, r in numbers.items())
-    return finding("length_only", "ok", f"correlation of total and length among equally right completions: {words}", **more)
+    return finding("length_only", "ok", f"correlation of total and length among equally right completions: {', '.join(words)}", **more)
 
 
 def _control(subject: Subject, probe: str, pairs: Sequence[tuple[Trial, dict | UserError]]) -> dict:

@@ -26,7 +26,9 @@ COSTLY_S = 0.02  # a completion; such a reward may ask a paid service, and gets 
 GROWN = {
     "the letter a": "a", "blanks": " ", "digits": "9", "opened answers": "<answer>", "closed answers": "</answer>", "opened reasoning": "<think>",
     "brackets": "[", "braces": '{"a":', "parentheses": "(", "boxes": "\\boxed{", "answer tags": "<answer>1</answer>", "line feeds": "\n",
+    "words": "Let me go over this once more. ",
 }  # fmt: skip
+SELDOM = ("content parts",)  # only models that see pictures are given these
 SMALL = {
     "nothing": ("", False), "white space": (" \n\t ", False), "an emoji": ("\U0001f916", False), "a lone sign": ("-", False),
     "an empty answer": ("<answer></answer>", False), "an empty box": ("\\boxed{}", False), "a NUL": ("\x00", True),
@@ -50,7 +52,7 @@ class Fault:
 
 
 def odd_input(subject: Subject) -> tuple[dict, list[Fault]]:
-    """The finding about time, and what the rewards raised on."""
+    """The finding about time, and what the rewards raised on; sets the subject's `slow`."""
     i = (subject.distinct or [0])[0]
     faults: list[Fault] = []
     slow: list[str] = []
@@ -64,6 +66,7 @@ def odd_input(subject: Subject) -> tuple[dict, list[Fault]]:
         tried += counted
         faults += found
         slow += took
+    subject.slow = bool(slow)
     if slow:
         return finding(
             "odd_input", "warning", f"{'; '.join(slow)}: a model that repeats itself would hold the training up", None, tried, len(slow)
@@ -83,19 +86,19 @@ def message_forms(subject: Subject) -> list[dict]:
         "content None beside tool calls": [{"role": "assistant", "content": None, "tool_calls": [{"function": {"name": "f", "arguments": "{}"}}]}],
         "content parts": [{"role": "assistant", "content": [{"type": "text", "text": text}]}],
         "a tool turn": [{"role": "assistant", "content": ""}, {"role": "tool", "content": "1"}, {"role": "assistant", "content": text}],
-        "no message": [],
     }
     written = {key for s in subject.samples if not isinstance(s["completion"], str) for m in s["completion"] for key in _form_of(m)}
     bad: list[str] = []
-    severity = "warning"
+    severity = "ok"
     for what, completion in forms.items():
         for reward in subject.rewards:
             try:
                 _call(reward, completion, sample)
             except UserError as exc:
                 bad.append(f"{what}: {said(exc)}")
-                if what in written:
-                    severity = "error"
+                severity = max(severity, "error" if what in written else "ok" if what in SELDOM else "warning", key=("ok", "warning", "error").index)
+    if bad and severity == "ok":
+        return [finding("message_forms", "ok", f"messages of tools and empty ones are scored without an error, but not {', '.join(SELDOM)}")]
     if bad:
         message = f"{'; '.join(bad[:3])}{f' and {len(bad) - 3} more' if len(bad) > 3 else ''}: read `content` as text only if it is text"
         return [finding("message_forms", severity, message, None, len(forms) * len(subject.rewards), len(bad))]
@@ -158,20 +161,24 @@ def _grown(subject: Subject, reward: Any, i: int) -> tuple[int, list[Fault], lis
     faults: list[Fault] = []
     slow: list[str] = []
     tried, began = 0, time.perf_counter()
-    for what, piece in GROWN.items():
+    own = subject.text(i)[:2000]
+    for what, piece in ({**GROWN, "its own words": own + "\n"} if own else GROWN).items():
         last = 0.0
         for size in SIZES if subject.seconds < COSTLY_S else SIZES[:2]:
             if time.perf_counter() - began > EACH_S or last * 64 > STUCK_S * 4:
                 break  # eight times the text takes at least eight times as long
-            start = time.perf_counter()
+            start, stuck = time.perf_counter(), True
             with contextlib.suppress(Stuck), _computing_at_most(STUCK_S):
-                faults += _try(subject, reward, i, piece * (size // len(piece)), f"{size:,} characters of {what}", True)
+                faults += _try(subject, reward, i, piece * max(1, size // len(piece)), f"{size:,} characters of {what}", True)
+                stuck = False
             tried += 1
             last = time.perf_counter() - start
-            if last > SLOW_S and size <= PLAUSIBLE:
-                slow.append(f"{reward.name} takes {'more than ' if last > STUCK_S else ''}{last:.1f} s for {size:,} characters of {what}")
-            if last > SLOW_S or (faults and faults[-1].what.endswith(what)):
+            if (stuck or last > SLOW_S) and size <= PLAUSIBLE:
+                slow.append(f"{reward.name} takes {'more than ' if stuck else ''}{last:.1f} s for {size:,} characters of {what}")
+            if stuck or last > SLOW_S or (faults and faults[-1].what.endswith(what)):
                 break
+        if slow:
+            break
     return tried, faults, slow
 
 

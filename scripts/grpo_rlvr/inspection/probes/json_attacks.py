@@ -38,7 +38,7 @@ def _of_one(subject: Subject, i: int) -> Iterator[Trial]:
         for small in MINIMAL:
             if small != text[start:end] and (subject.kind != "schema" or not _valid(small, columns.get("output_schema"))):
                 yield trial("minimal_json", f"{small} in the place of the JSON", text[:start] + small + text[end:])
-    wrong = make_case(subject, i).wrong
+    wrong = make_case(subject, i).wrong if text[start:end] == text.strip() or subject.kind == "calls" else None
     if wrong is not None and wrong != text and subject.kind != "schema":
         yield trial("several_answers", "right JSON first, wrong JSON after it", f"{text}\n{wrong}", place="first", part=True)
         yield trial("several_answers", "wrong JSON first, right JSON after it", f"{wrong}\n{text}", place="last", part=True)

@@ -37,7 +37,8 @@ def _finding(subject: Subject, probe: str, scored: Sequence[Scored], grades: Gra
     named = "; ".join(whats[:4]) + (f"; and {len(whats) - 4} more ways" if len(whats) > 4 else "")
     message = f"{len(grades)} of {tried} {SAID[probe]} are paid: {named}"
     example = attack_example(subject.samples[trial.of], subject.scores[trial.of], trial.completion, row, trial.old, trial.new, trial.what)
-    return finding(probe, worst, message, example, tried, len(grades))
+    places = [scored[k][0].place for k, grade in grades.items() if grade == worst]
+    return finding(probe, worst, message, example, tried, len(grades), shows=sorted({p for p in places if p}))
 
 
 def _plainly(subject: Subject, scored: Sequence[Scored]) -> Grades:

@@ -70,12 +70,13 @@ def mutated_answer(subject: Subject, trials: Sequence[Trial], rows: Sequence[dic
     names = _surely_wrong_names(pairs, unpunished)
     far = [k for k in unpunished if trials[k].sure and (not trials[k].name or k in names)]
     result["unpunished"] = len(unpunished)
-    result["unscored"] = sum(isinstance(row, dict) and row["total"] is None for row in rows)
+    unscored = [k for k, row in enumerate(rows) if isinstance(row, dict) and row["total"] is None]
+    result["unscored"] = len(unscored)
     result["severity"], result["message"] = _judge(result, len(far), len(trials) - raised, len(subject.distinct))
-    if unpunished:
-        k = min(far or unpunished, key=lambda k: subject.size(trials[k]))
+    if proof := far or unpunished or (unscored if result["severity"] != "ok" else []):
+        k = min(proof, key=lambda k: subject.size(trials[k]))
         trial = trials[k]
-        if not far:
+        if unpunished and not far:
             why = "two names of one thing?" if trial.name else "a tolerance?"
             result["message"] = f"pays {trial.new!r} for {trial.old!r}: {why} {result['message']}"
         result["example"] = attack_example(subject.samples[trial.of], subject.scores[trial.of], trial.completion, rows[k], trial.old, trial.new)
@@ -134,6 +135,8 @@ def _shows(far: Sequence[Trial], ignored: bool) -> list[str]:
         found.append("blank")
     if any(t.new != t.old and f", {t.old}, " in t.new for t in far):
         found.append("listed")
+    if all(t.old.strip() and t.old in t.new for t in far):
+        found.append("contained")
     return found
 
 

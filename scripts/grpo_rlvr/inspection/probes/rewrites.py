@@ -16,6 +16,7 @@ MOST = 40
 DROP = 0.10  # of the total; a price on length may take a little
 MINUS = "\N{MINUS SIGN}"
 THOUGHT = "Let me think about this step by step. "
+RARE = ("the token <|im_end|> at the end", "the token <|endoftext|> at the end", "CRLF line ends")  # the trainer drops the tokens
 SURE = ("a line feed at the end", "blanks at the end", "a line feed in front", "a longer reasoning", "JSON with other white space")
 
 
@@ -33,8 +34,11 @@ def honest_rewriting(subject: Subject, trials: Sequence[Trial], rows: Sequence[d
         return finding("honest_rewriting", "ok", f"{len(trials)} honest rewritings keep their score", None, len(trials))
     tried = {what: sum(t.what == what for t in trials) for what in dict.fromkeys(t.what for t in trials)}
     counts = {what: sum(trials[k].what == what for k in punished) for what in tried}
-    order = sorted((w for w in counts if counts[w]), key=lambda what: (what not in SURE, -counts[what]))
+    order = sorted((w for w in counts if counts[w]), key=lambda what: (what not in SURE, what in RARE, -counts[what]))
     named = ", ".join(f"{what} ({counts[what]} of {tried[what]})" for what in order)
+    if all(what in RARE for what in order):
+        message = f"{len(trials) - len(punished)} of {len(trials)} honest rewritings keep their score; rare ones that do not: {named}"
+        return finding("honest_rewriting", "ok", message, None, len(trials), len(punished))
     graded = "honest completions are punished" if order[0] in SURE else "honest completions may be punished, if you want to allow this"
     k = min((k for k in punished if trials[k].what == order[0]), key=lambda k: subject.size(trials[k]))
     trial = trials[k]
@@ -56,7 +60,7 @@ def _of_one(subject: Subject, i: int) -> Iterator[Trial]:
         "the token <|endoftext|> at the end": text + "<|endoftext|>",
         "CRLF line ends": re.sub(r"(?<!\r)\n", "\r\n", text),
         "a longer reasoning": _longer(subject, text),
-        "JSON with other white space": _spaced(text, spans),
+        "JSON with other white space": _spaced(text, [(a, b) for a, b in spans if text[a:b] == text.strip() or subject.kind == "calls"]),
     }
     shape = None if subject.kind in ("code", "calls", "schema") or spans else shape_of(text, subject.answers(i))
     if shape is not None and shape.closed and shape.left.strip():

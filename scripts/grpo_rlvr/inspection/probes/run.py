@@ -42,6 +42,7 @@ def run_probes(
 
 
 def _attacked(subject: Subject) -> list[dict]:
+    odd, faults = odd_input(subject)
     executed = runs_completion(subject)
     trials = [*mutated_trials(subject), *attack_trials(subject), *json_trials(subject), *rewrite_trials(subject), *control_trials(subject)]
     if subject.kind == "code" and executed["severity"] == "ok":
@@ -54,7 +55,6 @@ def _attacked(subject: Subject) -> list[dict]:
         rows = [
             b if isinstance(b, dict) and subject.paid(t, a) and not subject.paid(t, b) else a for t, a, b in zip(trials, rows, second, strict=True)
         ]
-    odd, faults = odd_input(subject)
     forms = message_forms(subject)
 
     def of(probe: str) -> tuple[list[Trial], list]:

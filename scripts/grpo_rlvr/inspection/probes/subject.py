@@ -14,6 +14,7 @@ from grpo_rlvr.inspection.scores import score_samples
 KEEPS = 1e-9
 CHUNK = 512  # completions scored at once
 BUDGET_S = 90.0  # what the attacks on a slow reward may cost together
+SHORT = 200  # characters that even a reward is given which is slow on long text
 LEAST = 60  # completions that are tried on the slowest reward
 
 
@@ -49,7 +50,8 @@ class Trial:
 class Subject:
     """The rewards with samples and score rows (aligned). `labels`: sample_id -> pass, fail or unsure, as far as someone has read.
 
-    `seconds` (of one completion, all rewards) and `noisy` (the same call gave other scores) are set once they have been measured.
+    `seconds` (of one completion, all rewards), `noisy` (the same call gave other scores) and `slow` (text that repeats itself takes long) are
+    set once they have been measured.
     """
 
     rewards: Sequence
@@ -59,6 +61,7 @@ class Subject:
     labels: Mapping[str, str] = field(default_factory=dict)
     seconds: float = 0.0
     noisy: bool = False
+    slow: bool = False
 
     def __post_init__(self) -> None:
         accepted = [i for i, row in enumerate(self.scores) if row["verdict"] is True]
@@ -93,7 +96,9 @@ class Subject:
         return None if any(p is None for p in parts) else sum(w * p for w, p in zip(weights, parts, strict=True)) / sum(weights)
 
     def affordable(self, trials: Sequence[Trial]) -> list[Trial]:
-        """All trials of a quick reward; of a slow one as many as the budget allows, some of each kind first."""
+        """All trials of a quick reward; of a slow one as many as the budget allows, some of each kind first, and no long ones."""
+        if self.slow:
+            trials = [t for t in trials if t.probe != "repetition" and len(completion_text(t.completion)) <= 2 * len(self.text(t.of)) + SHORT]
         most = max(LEAST, int(BUDGET_S / self.seconds)) if self.seconds > 0.002 else len(trials)
         if len(trials) <= most:
             return list(trials)
@@ -109,7 +114,7 @@ class Subject:
         """A score row for each trial, or the error in its place; equal ones are scored once."""
         rows: dict[Any, dict | UserError] = {}
         keys = [(t.of, repr(t.completion), None if t.columns is None else id(t.columns)) for t in trials]
-        first = {key: t for key, t in zip(reversed(keys), reversed(trials), strict=True)}
+        first = dict(zip(reversed(keys), reversed(trials), strict=True))
         changed = [
             {**self.samples[t.of], "completion": t.completion, **({} if t.columns is None else {"columns": t.columns})} for t in first.values()
         ]
