@@ -50,6 +50,14 @@ class RewardSection:
 
 
 @dataclass(frozen=True)
+class AcceptedProbe:
+    """A probe whose finding is accepted, and why."""
+
+    probe: str
+    reason: str
+
+
+@dataclass(frozen=True)
 class InspectionSection:
     """How many completions are drawn and read before training. `samples_per_prompt` None means `num_generations`."""
 
@@ -61,6 +69,7 @@ class InspectionSection:
     read: int = 60
     reviewers: tuple[str, ...] = ("human",)
     pass_threshold: float = 0.5
+    accept: tuple[AcceptedProbe, ...] = ()
 
 
 @dataclass(frozen=True)
