@@ -16,7 +16,7 @@ from grpo_rlvr.inspection.probe import has_error, run_probes
 from grpo_rlvr.inspection.recorded import import_recorded
 from grpo_rlvr.inspection.sampling import draw_samples
 from grpo_rlvr.inspection.scores import save_scores, score_samples, scores_header
-from grpo_rlvr.inspection.select import save_selection, select_samples
+from grpo_rlvr.inspection.select import load_weights, save_selection, select_rows
 from grpo_rlvr.inspection.waivers import accepted, open_errors, waiver_warnings, with_waivers
 
 
@@ -51,8 +51,8 @@ def run_inspection(config: Config, *, completions: str | Path | None = None, mod
         labels = _labels(folder, samples, scores, inspection.reviewers)
         signal = signal_of(samples, scores, config.num_generations)
         probes = with_waivers(run_probes(rewards, samples, scores, inspection.pass_threshold, labels), inspection.accept)
-        ids = select_samples(samples, [row["verdict"] for row in scores], inspection.read, inspection.seed, keep=labels)
-        save_selection(folder, ids, inspection.seed)
+        chosen = select_rows(samples, scores, inspection.read, inspection.seed, keep=labels, weights=load_weights(folder))
+        save_selection(folder, chosen, inspection.seed, len(samples))
         result = {
             "go": signal["verdict"] == "go" and not has_error([*probes, *dataset]),
             "next": _next_step(signal, probes, dataset),
@@ -64,7 +64,7 @@ def run_inspection(config: Config, *, completions: str | Path | None = None, mod
             "mean_scores": {r.name: _mean([row["scores"][r.name] for row in scores]) for r in rewards},
             "seconds": seconds,
             "samples": len(samples),
-            "selected": len(ids),
+            "selected": len(chosen),
             "folder": str(folder),
         }
         write_json(folder / "signal.json", "signal", 1, {**signal, "mean_scores": result["mean_scores"]})
