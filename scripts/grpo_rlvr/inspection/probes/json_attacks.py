@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from grpo_rlvr.completions import after_reasoning
 from grpo_rlvr.inspection.mutate import json_spans
 from grpo_rlvr.inspection.probes.attacks import make_case
 from grpo_rlvr.inspection.probes.golds import says_nothing
@@ -40,8 +41,8 @@ def _of_one(subject: Subject, i: int) -> Iterator[Trial]:
                 yield trial("minimal_json", f"{small} in the place of the JSON", text[:start] + small + text[end:])
     wrong = make_case(subject, i).wrong if text[start:end] == text.strip() or subject.kind == "calls" else None
     if wrong is not None and wrong != text and subject.kind != "schema":
-        yield trial("several_answers", "right JSON first, wrong JSON after it", f"{text}\n{wrong}", place="first", part=True)
-        yield trial("several_answers", "wrong JSON first, right JSON after it", f"{wrong}\n{text}", place="last", part=True)
+        yield trial("several_answers", "right JSON first, wrong JSON after it", f"{text}\n{after_reasoning(wrong)}", place="first", part=True)
+        yield trial("several_answers", "wrong JSON first, right JSON after it", f"{wrong}\n{after_reasoning(text)}", place="last", part=True)
     yield trial("truncated", "the JSON cut off in the middle", text[: (start + end) // 2], part=True)
     yield trial("truncated", "the JSON without its last character", text[: end - 1], part=True)
     for what, change in TYPES.items():
