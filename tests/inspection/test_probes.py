@@ -100,6 +100,15 @@ def test_all_names_paid_are_an_error_however_they_sound():
     assert found(built(with_names(anything)), samples_of(WORDS))["mutated_answer"]["severity"] == "error"
 
 
+def test_two_other_rows_answers_paid_for_one_gold_are_no_names_of_it():
+    def city(completions, answer, **columns):
+        cities = {w for w, _ in WORDS}
+        return [float(last_tag(c) == gold or (gold == "Oslo" and last_tag(c) in cities)) for c, gold in zip(completions, answer, strict=True)]
+
+    got = found(built(city), samples_of(WORDS))["mutated_answer"]
+    assert got["severity"] == "error" and got["unpunished"] == 2 and got["example"]["original"]["answer"] == "Oslo"
+
+
 def test_a_few_labels_are_never_names_of_each_other():
     samples = samples_of([("positive", "positive"), ("negative", "negative")] * 3)
     loose = found(built(lambda completions, **k: [float(last_tag(c) in ("positive", "negative")) for c in completions]), samples)

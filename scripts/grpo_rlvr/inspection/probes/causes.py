@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+SHOWN = 5
 SAME = "; the same shows in "
 FROM_ANSWER = (
     "no_answer", "prompt_echo", "gold_anywhere", "reasoning_only", "answers_listed", "several_answers", "truncated", "after_eos", "length_pays",
@@ -41,6 +42,10 @@ def one_for_each_cause(findings: Sequence[dict]) -> list[dict]:
         if folded:
             names = [name for f in folded for name in (f["probe"], *f.get("also", []))]
             also = [*root.get("also", []), *names]
-            new = {**root, "also": also, "message": f"{root['message'].partition(SAME)[0]}{SAME}{', '.join(also)}"}
+            new = {**root, "also": also, "message": f"{root['message'].partition(SAME)[0]}{SAME}{_listed(also)}"}
             left = [new if f is root else f for f in left if not any(f is g for g in folded)]
     return left
+
+
+def _listed(names: Sequence[str]) -> str:
+    return ", ".join(names[:SHOWN]) + (f" and {len(names) - SHOWN} more" if len(names) > SHOWN else "")

@@ -88,20 +88,21 @@ def message_forms(subject: Subject) -> list[dict]:
         "a tool turn": [{"role": "assistant", "content": ""}, {"role": "tool", "content": "1"}, {"role": "assistant", "content": text}],
     }
     written = {key for s in subject.samples if not isinstance(s["completion"], str) for m in s["completion"] for key in _form_of(m)}
-    bad: list[str] = []
+    bad: dict[str, list[str]] = {}  # what was said -> forms
     severity = "ok"
     for what, completion in forms.items():
         for reward in subject.rewards:
             try:
                 _call(reward, completion, sample)
             except UserError as exc:
-                bad.append(f"{what}: {said(exc)}")
+                bad.setdefault(said(exc), []).append(what)
                 severity = max(severity, "error" if what in written else "ok" if what in SELDOM else "warning", key=("ok", "warning", "error").index)
     if bad and severity == "ok":
         return [finding("message_forms", "ok", f"messages of tools and empty ones are scored without an error, but not {', '.join(SELDOM)}")]
     if bad:
-        message = f"{'; '.join(bad[:3])}{f' and {len(bad) - 3} more' if len(bad) > 3 else ''}: read `content` as text only if it is text"
-        return [finding("message_forms", severity, message, None, len(forms) * len(subject.rewards), len(bad))]
+        words = "; ".join(f"{' and '.join(what)}: {why}" for why, what in list(bad.items())[:3])
+        message = f"{words}: read `content` as text only where it is text"
+        return [finding("message_forms", severity, message, None, len(forms) * len(subject.rewards), sum(map(len, bad.values())))]
     return [finding("message_forms", "ok", f"{len(forms)} forms of messages are scored without an error")]
 
 
