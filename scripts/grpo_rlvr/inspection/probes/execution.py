@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from grpo_rlvr.errors import UserError
 from grpo_rlvr.inspection.mutate import replaced
-from grpo_rlvr.inspection.probes.attacks import make_case
+from grpo_rlvr.inspection.probes.case import make_case
 from grpo_rlvr.inspection.probes.code import cheats, code_span, entry_point, with_code
 from grpo_rlvr.inspection.probes.findings import attack_example, finding
 from grpo_rlvr.inspection.probes.subject import Subject, Trial, score_each, spread

@@ -8,7 +8,7 @@ from typing import Any
 
 from grpo_rlvr.completions import after_reasoning
 from grpo_rlvr.inspection.mutate import json_spans
-from grpo_rlvr.inspection.probes.attacks import make_case
+from grpo_rlvr.inspection.probes.case import make_case
 from grpo_rlvr.inspection.probes.golds import says_nothing
 from grpo_rlvr.inspection.probes.subject import Subject, Trial, spread
 
