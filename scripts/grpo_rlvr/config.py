@@ -18,6 +18,7 @@ from typing import Any
 from grpo_rlvr import grpo_section, schema_check, yaml_file
 from grpo_rlvr.errors import Problem, UserError
 from grpo_rlvr.sections import (
+    AcceptedProbe,
     DataSection,
     HardwareSection,
     InspectionSection,
@@ -30,7 +31,7 @@ from grpo_rlvr.sections import (
 from grpo_rlvr.trl_settings import settings
 
 __all__ = [
-    "Config", "DataSection", "HardwareSection", "InspectionSection", "LoraSection", "ModelSection", "RewardSection", "RunSection",
+    "AcceptedProbe", "Config", "DataSection", "HardwareSection", "InspectionSection", "LoraSection", "ModelSection", "RewardSection", "RunSection",
     "ServerSection",
     "config_to_yaml", "load_config",
 ]  # fmt: skip
@@ -51,6 +52,8 @@ SERVER_OWN = (
 )  # fmt: skip
 
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+REASON_CHARACTERS = 20  # the least of inspection.accept.reason, as in the schema
+
 _HUB_NAME = re.compile(r"\w[\w.-]*/\w[\w.-]*(:[\w.-]+){0,2}")
 _FILE_ENDINGS = {".jsonl", ".json", ".csv", ".tsv", ".parquet", ".arrow", ".txt", ".gz", ".zip", ".yaml", ".yml", ".py", ".gguf", ".safetensors"}
 _USER_FUNCTION = re.compile(r"(?:.+\.py|[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*):[A-Za-z_]\w*")
@@ -194,6 +197,8 @@ def _build(raw: dict, path: Path) -> Config:
         inspection["reviewers"] = tuple(inspection["reviewers"])
     if inspection.get("server") is not None:
         inspection["server"] = ServerSection(**inspection["server"])
+    if "accept" in inspection:
+        inspection["accept"] = tuple(AcceptedProbe(**a) for a in inspection["accept"])
     return Config(
         model=ModelSection(**model),
         data=DataSection(**{**values["data"], "columns": values["data"].get("columns") or {}}),
@@ -224,6 +229,7 @@ def _relations(values: Mapping[str, Any]) -> list[Problem]:
         problems.append(Problem("variant", message, "write the settings under `grpo:` and delete this line" + (f" ({hint})" if hint else "")))
     inspection = values.get("inspection")
     if isinstance(inspection, dict):
+        problems += _accepted_twice(inspection.get("accept"))
         read, least = (inspection.get(k, getattr(InspectionSection, k)) for k in ("read", "min_read"))
         if isinstance(read, int) and isinstance(least, int) and read < least:
             problems.append(
@@ -254,6 +260,22 @@ def _server_relations(inspection: Mapping[str, Any]) -> list[Problem]:
             place = {"max_tokens": "grpo.max_completion_length", "seed": "inspection.seed"}.get(name, f"grpo.{name}" if name in SAMPLING else "")
             fix = f"set {place}, or null here to leave it out" if place else "delete the line"
             problems.append(Problem(f"inspection.server.settings.{name}", "is set by training's own settings, or by the inspection", fix))
+    return problems
+
+
+def _accepted_twice(accept: Any) -> list[Problem]:
+    """Waivers of one probe with two reasons, and reasons of blanks; the list may be of a wrong type here."""
+    problems = []
+    seen: dict[Any, int] = {}
+    for i, waiver in enumerate(accept if isinstance(accept, list) else []):
+        if not isinstance(waiver, dict):
+            continue
+        probe, reason = waiver.get("probe"), waiver.get("reason")
+        if isinstance(probe, str) and probe in seen:
+            problems.append(Problem(f"inspection.accept[{i}].probe", f"`{probe}` is accepted by entry {seen[probe]} already", "keep one of the two"))
+        seen.setdefault(probe if isinstance(probe, str) else None, i)
+        if isinstance(reason, str) and len(reason) >= REASON_CHARACTERS > len(reason.strip()):
+            problems.append(Problem(f"inspection.accept[{i}].reason", "it is mostly blanks", "say why the finding does no harm here"))
     return problems
 
 

@@ -68,6 +68,14 @@ class ServerSection:
 
 
 @dataclass(frozen=True)
+class AcceptedProbe:
+    """A probe whose finding is accepted, and why."""
+
+    probe: str
+    reason: str
+
+
+@dataclass(frozen=True)
 class InspectionSection:
     """How many completions are drawn and read before training, and by what.
 
@@ -84,6 +92,7 @@ class InspectionSection:
     pass_threshold: float = 0.5
     backend: str | None = None
     server: ServerSection | None = None
+    accept: tuple[AcceptedProbe, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -58,7 +58,7 @@ def open_gate(config: Config, rewards: Sequence[BuiltReward], rows: Sequence[dic
             say(f"warning: {text}")
         say("the gate is open") if is_main_process() else None
         kept = {k: gate[k] for k in ("at", "reviewers", "reviewer_kind", "counts", "fingerprint", "warnings")}
-        return {"gate": {**kept, "completions_from": gate["sampling"].get("source")}}
+        return {"gate": {**kept, "accepted": gate.get("accepted") or [], "completions_from": gate["sampling"].get("source")}}
     if not without.strip():
         raise UserError("gate", Problem("--without-gate", "the reason is empty", "say why nobody has read samples; it is recorded in the run"))
     say(f"warning: training without the inspection gate: {without}")
