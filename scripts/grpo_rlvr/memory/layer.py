@@ -1,0 +1,183 @@
+"""One decoder layer as the operations of `replay`: what a forward, a backward and a kept layer take for a micro-batch."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import NamedTuple
+
+from grpo_rlvr.memory import replay
+from grpo_rlvr.memory.replay import Tape, Tensor, Weight
+
+
+@dataclass(frozen=True)
+class Block:
+    """Sizes of one layer. `expert_*` are 0 in a dense layer; `intermediate` is 0 where there is no dense part."""
+
+    hidden: int
+    q_size: int
+    kv_size: int
+    heads: int
+    intermediate: int
+    qk_norm: bool = False
+    gated_attention: bool = False
+    sandwich_norms: bool = False
+    experts: int = 0
+    active_experts: int = 0
+    expert_intermediate: int = 0
+    v_size: int = 0  # of the attention's output, where it differs from q_size (MLA)
+
+
+@dataclass(frozen=True)
+class Mode:
+    """How the layer is trained: widths in bytes, which linear layers have adapters of which rank."""
+
+    weight_width: int = 4
+    autocast: bool = True
+    trained: bool = True
+    four_bit: bool = False
+    rank: int = 0
+    adapter_width: int = 4
+    targets: tuple[str, ...] = ()
+    attention: str = "sdpa"
+    masked: bool = True
+
+
+class LayerBytes(NamedTuple):
+    """Bytes beyond the layer's own input: `forward` at the peak without gradients, `kept` for a later backward, `train` at the peak of a
+    forward with gradients and its backward."""
+
+    forward: float
+    kept: float
+    train: float
+
+
+@lru_cache(maxsize=4096)
+def layer_bytes(block: Block, mode: Mode, batch: int, length: int) -> LayerBytes:
+    """What one layer takes for `batch` sequences of `length` tokens."""
+    tape = Tape(mode.autocast)
+    weights = _Weights(block, mode)
+    stream = mode.weight_width
+    tokens = batch * length
+
+    tape.grad = False
+    x = tape.new(tokens * block.hidden, stream)
+    base = tape.now
+    out = _layer(tape, x, weights, block, mode, batch, length)
+    tape.casts.clear()
+    forward = tape.peak - base
+    del out
+
+    tape.grad, tape.peak = True, tape.now
+    x.node = tape.node((replay.Node(0, (), None),), lambda g: (g,))
+    # Under checkpointing the output's gradient is there when the layer is run again.
+    grads = [tape.new(x.elements, stream)]
+    out = _layer(tape, x, weights, block, mode, batch, length)
+    kept = tape.now - base - grads[0].store.size - out.store.size
+    tape.casts.clear()
+    root = out.node
+    del out, x
+    replay.backward(root, grads)
+    return LayerBytes(forward, kept, tape.peak - base)
+
+
+class _Weights:
+    """The layer's matrices and their adapters by Hugging Face's names."""
+
+    def __init__(self, block: Block, mode: Mode) -> None:
+        h, q, kv, i = block.hidden, block.q_size, block.kv_size, block.intermediate
+        gate = 2 if block.gated_attention else 1
+        sizes = {"q_proj": (q * gate, h), "k_proj": (kv, h), "v_proj": (kv, h), "o_proj": (h, block.v_size or q)}
+        if i:
+            sizes |= {"gate_proj": (i, h), "up_proj": (i, h), "down_proj": (h, i)}
+        self.linear = {n: Weight(*s, mode.weight_width, mode.trained, mode.four_bit) for n, s in sizes.items()}
+        self.adapters = {
+            n: (Weight(mode.rank, c, mode.adapter_width, True), Weight(r, mode.rank, mode.adapter_width, True))
+            for n, (r, c) in sizes.items()
+            if mode.rank and n in mode.targets
+        }
+        self.norm = Weight(1, h, mode.weight_width, mode.trained)
+        self.head_norm = Weight(1, 1, mode.weight_width, mode.trained)
+        self.router = Weight(block.experts, h, mode.weight_width, mode.trained)
+        self.gate_up = Weight(2 * block.expert_intermediate, h, mode.weight_width, False)
+        self.down = Weight(h, block.expert_intermediate, mode.weight_width, False)
+
+    def __call__(self, tape: Tape, name: str, x: Tensor) -> Tensor:
+        if name in self.adapters:
+            return replay.lora(tape, x, self.linear[name], *self.adapters[name])
+        return replay.linear(tape, x, self.linear[name])
+
+
+def _layer(tape: Tape, x: Tensor, w: _Weights, block: Block, mode: Mode, batch: int, length: int) -> Tensor:
+    h = replay.norm(tape, x, w.norm)
+    h = _attention(tape, h, w, block, mode, batch, length)
+    if block.sandwich_norms:
+        h = replay.norm(tape, h, w.norm)
+    x = replay.add(tape, x, h)
+    h = replay.norm(tape, x, w.norm)
+    h = _experts(tape, h, w, block) if block.experts else _mlp(tape, h, w)
+    if block.sandwich_norms:
+        h = replay.norm(tape, h, w.norm)
+    return replay.add(tape, x, h)
+
+
+def _attention(tape: Tape, h: Tensor, w: _Weights, block: Block, mode: Mode, batch: int, length: int) -> Tensor:
+    stream = mode.weight_width
+    q, k, v = w(tape, "q_proj", h), w(tape, "k_proj", h), w(tape, "v_proj", h)
+    del h
+    gate = None
+    if block.gated_attention:  # q_proj makes the query and a gate for the output
+        gate = Tensor(q.elements / 2, q.width, q.store, q.node)
+        q = Tensor(q.elements / 2, q.width, q.store, q.node)
+    if block.qk_norm:
+        q, k = replay.norm(tape, q, w.head_norm), replay.norm(tape, k, w.head_norm)
+    q, k = replay.rotate(tape, q, stream), replay.rotate(tape, k, stream)
+    if mode.attention == "eager":
+        k, v = replay.repeat(tape, k, q.elements), replay.repeat(tape, v, q.elements)
+        out = replay.attend_eager(tape, q, k, v, batch * block.heads * length * length, mode.masked)
+    else:
+        masked = mode.masked and mode.attention == "sdpa"
+        if masked:
+            k, v = replay.repeat(tape, k, q.elements), replay.repeat(tape, v, q.elements)
+        mask = batch * length * length * (2 if mode.autocast else q.width) if masked else 0
+        out = replay.attend(tape, q, k, v, mask, batch * length * (block.v_size or block.q_size))
+    del q, k, v
+    if gate is not None:
+        out = replay.multiply(tape, out, replay.unary(tape, gate))
+        del gate
+    return w(tape, "o_proj", out)
+
+
+def _mlp(tape: Tape, h: Tensor, w: _Weights) -> Tensor:
+    gate = w(tape, "gate_proj", h)
+    gate = replay.unary(tape, gate)
+    up = w(tape, "up_proj", h)
+    del h
+    product = replay.multiply(tape, gate, up)
+    del gate, up
+    return w(tape, "down_proj", product)
+
+
+def _experts(tape: Tape, h: Tensor, w: _Weights, block: Block) -> Tensor:
+    """Tokens gathered by expert, one grouped product for all, weighted and summed; a shared expert is the dense part beside it."""
+    shared = _mlp(tape, h, w) if block.intermediate else None
+    router = replay.linear(tape, h, w.router)
+    width = h.width
+    chosen = replay.repeat(tape, h, h.elements * block.active_experts)
+    del h, router
+    both = replay.linear(tape, chosen, w.gate_up)
+    del chosen
+    half = tuple(Tensor(both.elements / 2, both.width, both.store, both.node) for _ in range(2))
+    del both
+    product = replay.multiply(tape, replay.unary(tape, half[0]), half[1])
+    del half
+    out = replay.linear(tape, product, w.down)
+    del product
+    weighted = replay.scale(tape, out)
+    del out
+    total = tape.new(
+        weighted.elements / block.active_experts, weighted.width, tape.node((weighted.node,), lambda g, n=weighted.elements: (tape.new(n, g.width),))
+    )
+    del weighted
+    total = replay.cast(tape, total, width)
+    return replay.add(tape, total, shared) if shared is not None else total

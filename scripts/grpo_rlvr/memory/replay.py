@@ -1,0 +1,345 @@
+"""PyTorch's forward and backward replayed on sizes: each operation allocates, keeps for its backward and frees what the real one does.
+
+A `Tensor` here is a number of elements and their width in bytes; its storage counts itself on the `Tape` while anything refers to it, as
+PyTorch's reference counting has it. The rules of each operation (what is saved, which temporaries its backward makes) are those of PyTorch's
+derivatives; a test traces the real library with fake tensors and compares the peaks.
+"""
+
+from __future__ import annotations
+
+import heapq
+import sys
+from collections.abc import Callable, Sequence
+
+
+class Tape:
+    """Bytes alive now and at most; the number of operations so far orders the backward."""
+
+    __slots__ = ("autocast", "casts", "count", "grad", "now", "peak")
+
+    def __init__(self, autocast: bool = True) -> None:
+        self.now = self.peak = self.count = 0
+        self.autocast = autocast
+        self.grad = True
+        self.casts: dict[int, Tensor] = {}
+
+    def new(self, elements: float, width: int, node: Node | None = None) -> Tensor:
+        return Tensor(elements, width, Storage(self, elements * width), node)
+
+    def node(self, parents: Sequence[Node | None], back: Callable) -> Node | None:
+        """A step of the backward, or None where no parent wants a gradient."""
+        if not self.grad or all(p is None for p in parents):
+            return None
+        self.count += 1
+        return Node(self.count, parents, back)
+
+
+class Storage:
+    __slots__ = ("size", "tape")
+
+    def __init__(self, tape: Tape, size: float) -> None:
+        self.tape, self.size = tape, size
+        tape.now += size
+        if tape.now > tape.peak:
+            tape.peak = tape.now
+
+    def __del__(self) -> None:
+        self.tape.now -= self.size
+
+
+class Tensor:
+    __slots__ = ("elements", "node", "store", "width")
+
+    def __init__(self, elements: float, width: int, store: Storage, node: Node | None) -> None:
+        self.elements, self.width, self.store, self.node = elements, width, store, node
+
+    def view(self, node: Node | None) -> Tensor:
+        return Tensor(self.elements, self.width, self.store, node)
+
+
+class Node:
+    __slots__ = ("back", "grad", "order", "parents")
+
+    def __init__(self, order: int, parents: Sequence[Node | None], back: Callable | None) -> None:
+        self.order, self.parents, self.back, self.grad = order, parents, back, None
+
+    def __lt__(self, other: Node) -> bool:
+        return self.order > other.order
+
+
+class Weight:
+    """A matrix (or vector) of the model, outside the tape; its gradient is counted elsewhere, but what computing it takes is counted here."""
+
+    __slots__ = ("four_bit", "leaf", "rows", "columns", "width")
+
+    def __init__(self, rows: int, columns: int, width: float, trained: bool, four_bit: bool = False) -> None:
+        self.rows, self.columns, self.width, self.four_bit = rows, columns, width, four_bit
+        self.leaf = Node(0, (), None) if trained else None
+
+    @property
+    def elements(self) -> int:
+        return self.rows * self.columns
+
+
+def backward(root: Node, grads: list[Tensor]) -> None:
+    """Run the backward from the node `root`; the last operation first, as autograd orders it.
+
+    Args:
+        grads: the gradient of the root's output, taken out of the list so that nothing else keeps it.
+    """
+    pending: dict[int, Tensor] = {id(root): grads.pop()}
+    ready, queued = [root], {id(root)}
+    while ready:
+        node = heapq.heappop(ready)
+        grads = node.back(pending.pop(id(node)))
+        node.back = None  # what was saved is freed once used
+        for parent, found in zip(node.parents, grads, strict=True):
+            if parent is None or found is None or parent.back is None:
+                continue
+            key = id(parent)
+            if key in pending:
+                _accumulate(pending, key, found)
+            else:
+                pending[key] = found
+            if key not in queued:
+                queued.add(key)
+                heapq.heappush(ready, parent)
+        found = grads = None
+
+
+def _accumulate(pending: dict[int, Tensor], key: int, more: Tensor) -> None:
+    held = pending[key]
+    # In place where nobody else refers to the storage: the tensor, this call's argument and getrefcount's own.
+    if sys.getrefcount(held.store) > 2:
+        pending[key] = held.store.tape.new(held.elements, held.width)
+
+
+# ---- operations; each returns its result
+
+
+def cast(tape: Tape, x: Tensor, width: int) -> Tensor:
+    if x.width == width:
+        return x
+    back_width = x.width
+    node = tape.node((x.node,), lambda g: (tape.new(g.elements, back_width),))
+    return tape.new(x.elements, width, node)
+
+
+def add(tape: Tape, a: Tensor, b: Tensor) -> Tensor:
+    width = max(a.width, b.width)
+    node = tape.node((a.node, b.node), _add_back(tape, a.width, b.width, width))
+    return tape.new(a.elements, width, node)
+
+
+def _add_back(tape, a, b, width):
+    def back(g):
+        return tuple(g if w == width else tape.new(g.elements, w) for w in (a, b))
+
+    return back
+
+
+def scale(tape: Tape, x: Tensor) -> Tensor:
+    """Times a constant or a tensor that wants no gradient."""
+    node = tape.node((x.node,), lambda g: (tape.new(g.elements, g.width),))
+    return tape.new(x.elements, x.width, node)
+
+
+def unary(tape: Tape, x: Tensor) -> Tensor:
+    """An activation or gate function, which saves its input (or its output, as much)."""
+    saved = x if tape.grad and x.node else None
+    node = tape.node((x.node,), lambda g, saved=saved: (tape.new(g.elements, g.width),))
+    return tape.new(x.elements, x.width, node)
+
+
+def multiply(tape: Tape, a: Tensor, b: Tensor) -> Tensor:
+    keep = (a if b.node else None, b if a.node else None) if tape.grad else None
+    wanted = (a.node is not None, b.node is not None)
+    widths = (a.width, b.width)
+
+    def back(g, keep=keep):
+        full = [tape.new(g.elements, g.width) if w else None for w in wanted]
+        return tuple(x and (x if x.width == w else tape.new(x.elements, w)) for x, w in zip(full, widths, strict=True))
+
+    return tape.new(a.elements, max(widths), tape.node((a.node, b.node), back))
+
+
+def norm(tape: Tape, x: Tensor, weight: Weight) -> Tensor:
+    """Hugging Face's RMS norm: in float32, then the width of `x`, then times the weight."""
+    h = cast(tape, x, 4)
+    square = tape.new(h.elements, 4, tape.node((h.node,), _pow_back(tape, h)))
+    variance = tape.new(1, 4, tape.node((square.node,), lambda g, n=h.elements: (tape.new(n, 4),)))
+    del square
+    normal = tape.new(h.elements, 4, tape.node((h.node, variance.node), _norm_back(tape, h)))
+    del h
+    normal = cast(tape, normal, x.width)
+    width = max(x.width, int(weight.width))
+    kept = normal if weight.leaf else None
+
+    def back(g, kept=kept, trained=weight.leaf is not None, width=normal.width):
+        grad = _beside(tape, g, trained)
+        return (grad if grad.width == width else tape.new(grad.elements, width),)
+
+    return tape.new(normal.elements, width, tape.node((normal.node or weight.leaf,), back))
+
+
+def _beside(tape: Tape, g: Tensor, trained: bool) -> Tensor:
+    """The gradient of the input, made while the weight's, of the same size before it is summed, is there."""
+    of_weight = tape.new(g.elements, g.width) if trained else None
+    grad = tape.new(g.elements, g.width)
+    del of_weight
+    return grad
+
+
+def _pow_back(tape, h):
+    def back(g, h=h):
+        power = tape.new(h.elements, 4)
+        twice = tape.new(power.elements, 4)
+        return (tape.new(twice.elements, 4),)
+
+    return back
+
+
+def _norm_back(tape, h):
+    def back(g, h=h):
+        to_h = tape.new(h.elements, 4)
+        to_variance = tape.new(h.elements, 4)
+        return to_h, tape.new(1, 4) if to_variance else None
+
+    return back
+
+
+def linear(tape: Tape, x: Tensor, w: Weight) -> Tensor:
+    """A matrix product as autocast runs it: bf16 inside where it is on, the cast of a trained float32 weight kept until autocast ends."""
+    outputs = x.elements / w.columns * w.rows
+    if w.four_bit:
+        return _four_bit(tape, x, w, outputs)
+    width = 2 if tape.autocast else x.width
+    x = cast(tape, x, width)
+    dense, parent = _weight(tape, w, width)
+    kept = (x if w.leaf else None, dense if x.node else None) if tape.grad else None
+
+    def back(g, kept=kept, elements=x.elements, wanted=x.node is not None):
+        to_x = tape.new(elements, width) if wanted else None
+        to_w = tape.new(w.elements, width) if w.leaf else None
+        return to_x, to_w
+
+    node = tape.node((x.node, parent), back)
+    # The gradient of a weight that was not cast joins the one already there and is freed: its node has no backward.
+    return tape.new(outputs, width, node)
+
+
+def _weight(tape: Tape, w: Weight, width: int) -> tuple[Tensor | None, Node | None]:
+    if w.width == width:
+        return None, w.leaf
+    if id(w) in tape.casts:
+        return tape.casts[id(w)], tape.casts[id(w)].node
+    node = tape.node((w.leaf,), lambda g: (tape.new(g.elements, int(w.width)),))
+    dense = tape.new(w.elements, width, node)
+    if w.leaf is not None:
+        tape.casts[id(w)] = dense
+    return dense, node
+
+
+def _four_bit(tape: Tape, x: Tensor, w: Weight, outputs: float) -> Tensor:
+    width = x.width
+    x = cast(tape, x, 2)
+
+    def back(g, elements=x.elements):
+        dense = tape.new(w.elements, 2)
+        return (tape.new(elements, 2) if dense else None,)
+
+    dense = tape.new(w.elements, 2)
+    out = tape.new(outputs, 2, tape.node((x.node,), back))
+    del dense
+    return cast(tape, out, width)
+
+
+def lora(tape: Tape, x: Tensor, w: Weight, a: Weight, b: Weight) -> Tensor:
+    """PEFT's linear layer with an adapter: the base's result plus the adapter's, scaled."""
+    result = linear(tape, x, w)
+    if not w.four_bit:
+        x = cast(tape, x, int(a.width))
+    delta = linear(tape, linear(tape, x, a), b)
+    delta = scale(tape, delta)
+    return cast(tape, add(tape, result, delta), result.width)
+
+
+def rotate(tape: Tape, x: Tensor, width: int) -> Tensor:
+    """Rotary position embedding; sine and cosine have the width of the residual stream."""
+    wide = max(x.width, width)
+    first = tape.new(x.elements, wide, tape.node((x.node,), _scaled_back(tape, x.width)))
+    part = tape.node((x.node,), lambda g: (tape.new(g.elements, g.width),))  # of each half: a tensor of full size, zero elsewhere
+    half = tape.new(x.elements / 2, x.width, tape.node((x.node,), _negated_back(tape)))
+    turned = tape.new(x.elements, x.width, tape.node((half.node, part), lambda g: (g, g)))
+    del half
+    second = tape.new(x.elements, wide, tape.node((turned.node,), _scaled_back(tape, x.width)))
+    del turned
+    return add(tape, first, second)
+
+
+def _scaled_back(tape, width):
+    def back(g):
+        grad = tape.new(g.elements, g.width)
+        return (grad if grad.width == width else tape.new(grad.elements, width),)
+
+    return back
+
+
+def _negated_back(tape):
+    def back(g):
+        half = tape.new(g.elements / 2, g.width)
+        return (tape.new(g.elements, g.width) if half else None,)
+
+    return back
+
+
+def repeat(tape: Tape, x: Tensor, elements: float) -> Tensor:
+    """Key or value heads repeated for all query heads."""
+    if elements == x.elements:
+        return x
+    node = tape.node((x.node,), lambda g, n=x.elements: (tape.new(n, g.width),))
+    return tape.new(elements, x.width, node)
+
+
+def attend(tape: Tape, q: Tensor, k: Tensor, v: Tensor, mask_bytes: float, outputs: float) -> Tensor:
+    """Scaled dot-product attention by a flash or memory-efficient kernel: no scores; saves its inputs, its output and a mask in numbers."""
+    width = 2 if tape.autocast else q.width
+    q, k, v = (cast(tape, t, width) for t in (q, k, v))
+    mask = tape.new(mask_bytes, 1) if mask_bytes else None
+    out = tape.new(outputs, width)
+    if tape.grad and q.node:
+        kept = (q, k, v, out.view(None), mask)
+
+        def back(g, kept=kept):
+            return tuple(tape.new(t.elements, width) for t in kept[:3])
+
+        out.node = tape.node((q.node, k.node, v.node), back)
+    return out
+
+
+def attend_eager(tape: Tape, q: Tensor, k: Tensor, v: Tensor, scores: float, masked: bool) -> Tensor:
+    """Attention with the scores written out, softmax in float32, as `attn_implementation: eager` does it."""
+    width = 2 if tape.autocast else q.width
+    kept = (q, k) if tape.grad and q.node else None
+    s = tape.new(scores, width, tape.node((q.node, k.node), lambda g, kept=kept: tuple(tape.new(t.elements, width) for t in kept)))
+    s = scale(tape, s)
+    if masked:
+        s = tape.new(scores, s.width, tape.node((s.node,), lambda g: (g,)))
+    probabilities = cast(tape, _softmax(tape, s, width), width)
+    del s
+    kept = (probabilities, v) if tape.grad and v.node else None
+    node = tape.node((probabilities.node, v.node), lambda g, kept=kept: tuple(tape.new(t.elements, width) for t in kept))
+    return tape.new(q.elements, width, node)
+
+
+def _softmax(tape: Tape, s: Tensor, width: int) -> Tensor:
+    """In float32; saves its result."""
+    out = tape.new(s.elements, 4)
+    saved = out.view(None) if s.node else None
+
+    def back(g, saved=saved):
+        product = tape.new(g.elements, g.width)  # CUDA's kernel wants gradient x result first
+        return (tape.new(product.elements, width),)
+
+    out.node = tape.node((s.node,), back)
+    return out
