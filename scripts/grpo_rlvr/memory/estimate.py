@@ -197,7 +197,9 @@ def _moments(w: Workload, s: States) -> dict[str, dict[str, float]]:
         "backward of the last layer": {
             **common, **saved, "gradients": before + head_gradient, "buckets": s.buckets, "layer": last, "pending_head_gradient": pending,
         },
-        "backward of the first layer": {**common, "gradients": s.gradients, "buckets": s.buckets, "layer": layer.train, "pending_head_gradient": pending},
+        "backward of the first layer": {
+            **common, "gradients": s.gradients, "buckets": s.buckets, "layer": layer.train, "pending_head_gradient": pending,
+        },
     }  # fmt: skip
     if w.full and w.engine in ("none", "ddp"):
         again = embedding if w.accumulation > 1 else 0

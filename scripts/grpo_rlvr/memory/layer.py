@@ -41,6 +41,7 @@ class Mode:
     targets: tuple[str, ...] = ()
     attention: str = "sdpa"
     masked: bool = True
+    adapted_experts: bool = False
 
 
 class LayerBytes(NamedTuple):
@@ -94,13 +95,14 @@ class _Weights:
         self.adapters = {
             n: (Weight(mode.rank, c, mode.adapter_width, True), Weight(r, mode.rank, mode.adapter_width, True))
             for n, (r, c) in sizes.items()
-            if mode.rank and n in mode.targets
+            if mode.rank and n in mode.targets and not (mode.adapted_experts and block.experts and n in ("gate_proj", "up_proj", "down_proj"))
         }
+        self.adapted_experts = mode.adapted_experts and bool(mode.rank)
         self.norm = Weight(1, h, mode.weight_width, mode.trained)
         self.head_norm = Weight(1, 1, mode.weight_width, mode.trained)
         self.router = Weight(block.experts, h, mode.weight_width, mode.trained)
-        self.gate_up = Weight(2 * block.expert_intermediate, h, mode.weight_width, False)
-        self.down = Weight(h, block.expert_intermediate, mode.weight_width, False)
+        self.gate_up = Weight(2 * block.expert_intermediate, h, mode.weight_width, mode.trained)
+        self.down = Weight(h, block.expert_intermediate, mode.weight_width, mode.trained)
 
     def __call__(self, tape: Tape, name: str, x: Tensor) -> Tensor:
         if name in self.adapters:
@@ -159,25 +161,29 @@ def _mlp(tape: Tape, h: Tensor, w: _Weights) -> Tensor:
 
 
 def _experts(tape: Tape, h: Tensor, w: _Weights, block: Block) -> Tensor:
-    """Tokens gathered by expert, one grouped product for all, weighted and summed; a shared expert is the dense part beside it."""
-    shared = _mlp(tape, h, w) if block.intermediate else None
+    """As transformers' grouped_mm experts: tokens gathered by expert, one grouped product for all, weighted, put back and summed.
+
+    A shared expert is the dense part beside it.
+    """
     router = replay.linear(tape, h, w.router)
+    shared = _mlp(tape, h, w) if block.intermediate else None
     width = h.width
-    chosen = replay.repeat(tape, h, h.elements * block.active_experts)
+    chosen = replay.reorder(tape, h, h.elements * block.active_experts)
+    scores = tape.new(chosen.elements / block.hidden, 4, router.node and tape.node((router.node,), lambda g: (None,)))
     del h, router
-    both = replay.linear(tape, chosen, w.gate_up)
+    both = replay.grouped(tape, chosen, w.gate_up, block.experts, w.adapted_experts)
     del chosen
-    half = tuple(Tensor(both.elements / 2, both.width, both.store, both.node) for _ in range(2))
+    both = replay.reorder(tape, both, both.elements)
+    gate, up = replay.halves(tape, both)
     del both
-    product = replay.multiply(tape, replay.unary(tape, half[0]), half[1])
-    del half
-    out = replay.linear(tape, product, w.down)
+    product = replay.multiply(tape, replay.unary(tape, gate), up)
+    del gate, up
+    out = replay.grouped(tape, product, w.down, block.experts, w.adapted_experts)
     del product
-    weighted = replay.scale(tape, out)
+    out = replay.reorder(tape, out, out.elements)
+    weighted = replay.weigh(tape, out, scores)
     del out
-    total = tape.new(
-        weighted.elements / block.active_experts, weighted.width, tape.node((weighted.node,), lambda g, n=weighted.elements: (tape.new(n, g.width),))
-    )
+    weighted = replay.reorder(tape, weighted, weighted.elements)
+    summed = replay.cast(tape, replay.total(tape, weighted, block.active_experts), width)
     del weighted
-    total = replay.cast(tape, total, width)
-    return replay.add(tape, total, shared) if shared is not None else total
+    return replay.add(tape, shared, summed) if shared is not None else summed

@@ -264,6 +264,57 @@ def lora(tape: Tape, x: Tensor, w: Weight, a: Weight, b: Weight) -> Tensor:
     return cast(tape, add(tape, result, delta), result.width)
 
 
+def grouped(tape: Tape, x: Tensor, w: Weight, experts: int, adapted: bool = False) -> Tensor:
+    """One product with each token's own expert's matrix. Autocast does not reach it.
+
+    The gradient of a trained matrix is that of all experts at once. With adapters, PEFT folds them into a copy of all experts' matrices.
+    """
+    width = int(w.width)
+    x = cast(tape, x, width)
+    folded, parent = None, w.leaf
+    if adapted:
+        parent = tape.node((Node(0, (), None),), lambda g: (None,))
+        folded = tape.new(experts * w.elements, width, parent)
+    wanted = parent is not None
+    kept = (x if wanted else None, folded if x.node else None) if tape.grad else None
+
+    def back(g, kept=kept, elements=x.elements):
+        to_x = tape.new(elements, width)
+        return to_x, tape.new(experts * w.elements, width) if wanted else None
+
+    return tape.new(x.elements / w.columns * w.rows, width, tape.node((x.node, parent), back))
+
+
+def halves(tape: Tape, x: Tensor) -> tuple[Tensor, Tensor]:
+    """Two views of one tensor; their gradients are joined in a new one."""
+    node = tape.node((x.node,), lambda g: (tape.new(2 * g.elements, g.width),))
+    return Tensor(x.elements / 2, x.width, x.store, node), Tensor(x.elements / 2, x.width, x.store, node)
+
+
+def weigh(tape: Tape, x: Tensor, weights: Tensor) -> Tensor:
+    """Each row times its weight, a number that wants a gradient too: `x` is kept for it."""
+    kept = x.view(None) if tape.grad and weights.node else None
+
+    def back(g, kept=kept):
+        to_x = tape.new(g.elements, g.width)
+        to_weights = tape.new(g.elements, g.width) if kept else None
+        return to_x, to_weights
+
+    return tape.new(x.elements, x.width, tape.node((x.node, weights.node), back))
+
+
+def reorder(tape: Tape, x: Tensor, elements: float) -> Tensor:
+    """Gathered, masked or permuted: a new tensor, and another for the gradient."""
+    node = tape.node((x.node,), lambda g, n=x.elements: (tape.new(n, g.width),))
+    return tape.new(elements, x.width, node)
+
+
+def total(tape: Tape, x: Tensor, parts: int) -> Tensor:
+    """The sum over `parts`; the gradient is a view that repeats."""
+    node = tape.node((x.node,), lambda g, n=x.elements: (Tensor(n, g.width, g.store, None),))
+    return tape.new(x.elements / parts, x.width, node)
+
+
 def rotate(tape: Tape, x: Tensor, width: int) -> Tensor:
     """Rotary position embedding; sine and cosine have the width of the residual stream."""
     wide = max(x.width, width)

@@ -29,6 +29,9 @@ class Family:
     shared_gate: bool = False
     sinks: bool = False
     mla: bool = False
+    adapted_experts: bool = False  # PEFT's all-linear takes routed experts and router, and then no MLP
+    fused_qkv: bool = False
+    fused_gate_up: bool = False
     tied: bool = False  # transformers' default where config.json does not say
 
 
@@ -36,22 +39,22 @@ FAMILIES: dict[str, Family] = {
     "llama": Family(),
     "mistral": Family(),
     "smollm3": Family(tied=True),
-    "phi3": Family(),
+    "phi3": Family(fused_qkv=True, fused_gate_up=True),
     "granite": Family(),
     "qwen2": Family(qkv_bias=True),
     "qwen3": Family(qk_norm=True),
     "gemma2": Family(sandwich_norms=True, tied=True),
     "gemma3_text": Family(sandwich_norms=True, qk_norm=True, tied=True),
-    "glm4": Family(sandwich_norms=True, qkv_bias=True),
-    "mixtral": Family(moe="num_local_experts"),
+    "glm4": Family(sandwich_norms=True, qkv_bias=True, fused_gate_up=True),
+    "mixtral": Family(adapted_experts=True, moe="num_local_experts"),
     "qwen2_moe": Family(qkv_bias=True, moe="num_experts", shared_gate=True),
-    "qwen3_moe": Family(qk_norm=True, moe="num_experts"),
+    "qwen3_moe": Family(adapted_experts=True, qk_norm=True, moe="num_experts"),
     "qwen3_5_text": Family(qk_norm=True, gated_attention=True, linear_attention=True),
     "qwen3_5_moe_text": Family(qk_norm=True, gated_attention=True, linear_attention=True, moe="num_experts", shared_gate=True),
-    "glm4_moe": Family(moe="n_routed_experts"),
+    "glm4_moe": Family(adapted_experts=True, moe="n_routed_experts"),
     "gpt_oss": Family(qkv_bias=True, o_bias=True, sinks=True, moe="num_local_experts", expert_bias=True),
-    "deepseek_v3": Family(moe="n_routed_experts", mla=True),
-    "deepseek_v2": Family(moe="n_routed_experts", mla=True),
+    "deepseek_v3": Family(adapted_experts=True, moe="n_routed_experts", mla=True),
+    "deepseek_v2": Family(adapted_experts=True, moe="n_routed_experts", mla=True),
 }
 # Families whose config.json may say otherwise by `attention_bias`.
 _BIAS_BY_CONFIG = {"llama", "granite", "qwen3", "qwen3_moe", "glm4", "glm4_moe"}
@@ -131,6 +134,8 @@ class ModelShape:
                 sizes["q_proj"] = (self.q_size, h)
             return sizes | {"o_proj": (h, self.v_size)}
         gate = 2 if self.family.gated_attention else 1
+        if self.family.fused_qkv:
+            return {"qkv_proj": (self.q_size + 2 * self.kv_size, h), "o_proj": (h, self.q_size)}
         return {"q_proj": (self.q_size * gate, h), "k_proj": (self.kv_size, h), "v_proj": (self.kv_size, h), "o_proj": (h, self.q_size)}
 
     @property
@@ -143,8 +148,10 @@ class ModelShape:
         }  # fmt: skip
 
     def mlp_matrices(self, layer_has_experts: bool) -> dict[str, tuple[int, int]]:
-        """(rows, columns) of the dense MLP, or of the shared expert; adapters go here but not into the experts, which are no linear layers."""
+        """(rows, columns) of the dense MLP, or of the shared expert beside the routed ones."""
         i = self.shared_intermediate if layer_has_experts else self.intermediate
+        if self.family.fused_gate_up:
+            return {"gate_up_proj": (2 * i, self.hidden), "down_proj": (self.hidden, i)} if i else {}
         return {"gate_proj": (i, self.hidden), "up_proj": (i, self.hidden), "down_proj": (self.hidden, i)} if i else {}
 
     @property
@@ -204,13 +211,28 @@ class ModelShape:
         mlp = _elements(self.mlp_matrices(bool(self.experts))) + self.expert_parameters if self.experts else _elements(self.mlp_matrices(False))
         return _elements(self.attention_matrices) + mlp
 
+    def adapts_experts(self, targets: tuple[str, ...] | None) -> bool:
+        """Whether adapters on `targets` (None: all linear layers) go into the routed experts, as PEFT 0.21 on transformers 5 does it."""
+        return bool(self.experts) and self.family.adapted_experts and targets is None
+
     def lora_parameters(self, rank: int, targets: tuple[str, ...] | None) -> int:
         """Elements of the adapters on `targets` (None: all linear layers but the head)."""
-        mixers = (self.attention_matrices, self.layers - self.linear_layers), (self.linear_matrices if self.linear_layers else {}, self.linear_layers)
-        mlps = (self.mlp_matrices(False), self.layers - self.expert_layers), (self.mlp_matrices(True), self.expert_layers)
-        return sum(
+        groups = [
+            (self.attention_matrices, self.layers - self.linear_layers),
+            (self.linear_matrices if self.linear_layers else {}, self.linear_layers),
+        ]
+        extra = 0
+        if self.adapts_experts(targets):
+            h, i, per = self.hidden, self.expert_intermediate, self.experts * rank
+            # Gate and up are one parameter and get one adapter of twice the rank for each expert.
+            extra = self.expert_layers * (2 * per * (h + 2 * i) + per * (i + h) + rank * (h + self.experts))
+        else:
+            groups += [(self.mlp_matrices(False), self.layers - self.expert_layers), (self.mlp_matrices(True), self.expert_layers)]
+            if self.family.shared_gate and targets is None:
+                extra = self.expert_layers * rank * (self.hidden + 1)
+        return extra + sum(
             count * rank * (rows + columns)
-            for matrices, count in (*mixers, *mlps)
+            for matrices, count in groups
             for name, (rows, columns) in matrices.items()
             if targets is None or name in targets
         )

@@ -96,12 +96,16 @@ def _optimizer(w: Workload, trained: int, width: float) -> float:
 
 
 def _unsharded(w: Workload) -> float:
-    """FSDP2 and ZeRO-3 gather the layer that computes and the next one; FSDP2 keeps embedding and head whole through the step."""
+    """FSDP2 and ZeRO-3 gather the layer that computes and the next one, and keep embedding and head whole through the step.
+
+    Over several GPUs the largest gather's buffer, that of embedding and head, stays in the allocator's pool too.
+    """
     if w.engine not in ("fsdp2", "zero3"):
         return 0
     s = w.shape
     layers = 2 * base_bytes_of_layer(w)
-    return layers + s.embedding_parameters * w.weight_width
+    whole = s.embedding_parameters * w.weight_width
+    return layers + whole * (2 if w.sharded > 1 else 1)
 
 
 def base_bytes_of_layer(w: Workload) -> float:

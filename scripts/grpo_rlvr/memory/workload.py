@@ -125,5 +125,5 @@ class Workload:
         adapters = 2 if self.engine in ("fsdp2", "zero2", "zero3") and self.autocast else self.adapter_width
         return Mode(
             self.weight_width, self.autocast, self.full, self.quantization != "none", self.lora_rank, adapters, targets, self.attention,
-            self.attention != "flash",
+            self.attention != "flash", self.shape.adapts_experts(self.targets) and not self.full,
         )  # fmt: skip

@@ -1,0 +1,290 @@
+#!/usr/bin/env python3
+# /// script
+# requires-python = ">=3.11"
+# dependencies = [
+#   "jsonschema[format-nongpl]>=4.23",
+#   "math-verify>=0.9,<0.10",
+#   "pyyaml>=6.0",
+#   "rich>=13.7",
+# ]
+# ///
+"""Will it fit? GPU memory of a GRPO run phase by phase, what to change if it does not, and how long a step takes."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+from typing import Any
+
+from grpo_rlvr import cli
+
+EPILOG = """
+FITS (exit 0) means that even the upper end of the estimate is within the GPU; TIGHT and NO are exit 1. No network, no torch, no GPU needed.
+The model's shape comes from a folder, a config.json, the bundled list (--list) or the local Hugging Face cache.
+Without CONFIG, TRL's defaults hold except where a flag or --set says otherwise; --set also changes what CONFIG says."""
+
+
+def build_parser() -> argparse.ArgumentParser:
+    examples = [
+        "python memory_plan.py config.yaml",
+        "python memory_plan.py config.yaml --gpu h100-80gb --fit",
+        "python memory_plan.py --model Qwen/Qwen2.5-7B-Instruct --gpu h200 --vllm --lora 16 --set grpo.max_completion_length=2048",
+        "python memory_plan.py config.yaml --gpus",
+        "python memory_plan.py config.yaml --max completion --json",
+        "python memory_plan.py config.yaml --explain head",
+    ]
+    parser = cli.parser("memory_plan.py", __doc__, examples)
+    parser.epilog = EPILOG.lstrip("\n") + "\n\n" + parser.epilog
+    parser.add_argument("config", metavar="CONFIG", nargs="?", help="the config file, e.g. config.yaml")
+    what = parser.add_argument_group("what to show").add_mutually_exclusive_group()
+    what.add_argument("--fit", action="store_true", help="the cheapest changes that make it fit, as a patch to config.yaml")
+    what.add_argument(
+        "--max",
+        metavar="WHAT",
+        choices=("completion", "generations", "batch", "model"),
+        help="the largest completion, generations, batch or model that fits",
+    )
+    what.add_argument("--gpus", action="store_true", help="the same run on all known GPUs")
+    what.add_argument("--explain", metavar="TERM", help="formula, numbers and source of one term")
+    what.add_argument("--list", action="store_true", help="the bundled models and GPUs")
+    run = parser.add_argument_group("the run (instead of, or over, CONFIG)")
+    run.add_argument("--model", metavar="NAME", help="a hub name, a folder or a config.json")
+    run.add_argument("--as", dest="as_type", metavar="TYPE", help="read an unknown architecture's config.json as this one's, e.g. llama")
+    run.add_argument("--gpu", metavar="NAME", help="e.g. h100-80gb, rtx-4090, dgx-spark")
+    run.add_argument("--gpu-memory", type=float, metavar="GIB", help="usable memory of a GPU that is not listed (or less of one that is)")
+    run.add_argument("--gpu-bandwidth", type=float, metavar="GB_S", help="its sustained memory bandwidth")
+    run.add_argument("--count", type=int, metavar="N", help="GPUs of one machine that train")
+    run.add_argument("--nodes", type=int, metavar="N", help="machines")
+    run.add_argument("--prompt-tokens", type=int, metavar="N", help="tokens of the longest prompt")
+    run.add_argument("--lora", type=int, metavar="RANK", nargs="?", const=16, help="LoRA on all linear layers (rank 16)")
+    run.add_argument("--vllm", action="store_true", help="vLLM generates, colocated unless the config says server")
+    run.add_argument("--trl", metavar="VERSION", help="plan for this version of TRL instead of the installed one")
+    run.add_argument(
+        "--set", action="append", default=[], metavar="SECTION.KEY=VALUE", help="any setting of the config, e.g. grpo.beta=0.01 (repeat)"
+    )
+    parser.add_argument("--width", type=int, metavar="N", help="columns of the output (default: the terminal's)")
+    parser.add_argument("--json", action="store_true", help="one JSON object on stdout")
+    return parser
+
+
+def body(args: argparse.Namespace) -> tuple[int, dict]:
+    from grpo_rlvr.packages import need
+
+    need({"yaml": "pyyaml"}, "the memory plan")
+    if args.list:
+        return show_list(args)
+    from grpo_rlvr.memory.plan import make_plan
+    from grpo_rlvr.memory.speed import speed
+
+    w, raw = read(args)
+    plan = make_plan(w)
+    result: dict[str, Any] = {"schema": "grpo-rlvr/memory-plan/1"}
+    if args.gpus:
+        return all_gpus(args, w, result)
+    if args.max:
+        return maximum(args, w, result)
+    if args.explain:
+        return explained(args, plan, result)
+    from grpo_rlvr.memory import report
+
+    rate = speed(w)
+    result |= report.plan_json(plan, rate)
+    page = new_page(args)
+    report.show_plan(page, plan, rate)
+    code = 0 if plan.fits else 1
+    if args.fit:
+        code, extra = fitted(page, w, raw, plan)
+        result |= extra
+    elif not plan.fits:
+        page.raw("")
+        page.say("next: the same command with --fit prints the cheapest changes that fit")
+        result["next"] = "--fit"
+    show(args, page)
+    return code, result
+
+
+def fitted(page, w, raw: dict, plan) -> tuple[int, dict]:
+    from grpo_rlvr.memory import report
+    from grpo_rlvr.memory.levers import cheapest_fit, tidy_patch
+    from grpo_rlvr.memory.search import smallest_cluster
+
+    fit = cheapest_fit(w)
+    patch = tidy_patch(fit.patch, raw) if fit else {}
+    cluster = None if plan.fits else smallest_cluster(w)
+    report.show_fit(page, fit, patch, cluster)
+    found = report.fit_json(fit)
+    if found:
+        found["patch"] = patch
+    return (0 if fit else 1), {"fit": found, "cluster": report.cluster_json(cluster)}
+
+
+def all_gpus(args: argparse.Namespace, w, result: dict) -> tuple[int, dict]:
+    from grpo_rlvr.memory import report
+    from grpo_rlvr.memory.search import compare_gpus
+
+    rows = compare_gpus(w)
+    page = new_page(args)
+    report.show_gpus(page, rows)
+    show(args, page)
+    result["gpus"] = [
+        {
+            "gpu": p.workload.gpu.name, "usable_gib": round(p.capacity / report.GIB, 2), "verdict": p.verdict, "peak_gib": report.gib(p.deciding.peak),
+            "phase": p.deciding.name, "with_vllm_settings": ready is not None, "levers": [lv.name for lv, _, _ in fit.steps] if fit else None,
+        }
+        for p, ready, fit in rows
+    ]  # fmt: skip
+    return (0 if any(p.fits for p, _, _ in rows) else 1), result
+
+
+def maximum(args: argparse.Namespace, w, result: dict) -> tuple[int, dict]:
+    from grpo_rlvr.memory import report
+    from grpo_rlvr.memory.search import largest
+
+    found = largest(w, args.max)
+    page = new_page(args)
+    report.show_largest(page, found)
+    show(args, page)
+    return (0 if found.value else 1), result | {"max": report.largest_json(found)}
+
+
+def explained(args: argparse.Namespace, plan, result: dict) -> tuple[int, dict]:
+    from grpo_rlvr.memory.explain import explain
+
+    found = explain(plan, args.explain)
+    page = new_page(args)
+    page.raw(found.term + ": " + (", ".join(f"{v:.2f} GiB ({k})" for k, v in found.phases.items()) or "0 GiB in this run"))
+    for name in ("formula", "numbers", "source", "smaller"):
+        page.say(f"{name:<8} {getattr(found, name)}", indent=2, hang=11)
+    show(args, page)
+    return 0, result | {"explain": {**vars(found), "phases": {k: round(v, 3) for k, v in found.phases.items()}}}
+
+
+def show_list(args: argparse.Namespace) -> tuple[int, dict]:
+    from grpo_rlvr.memory.catalog import bundled_names, bundled_shape
+    from grpo_rlvr.memory.hardware import gpus
+
+    page = new_page(args)
+    for gpu in gpus().values():
+        page.raw(f"{gpu.name:<16}{gpu.plan_gib:>8.1f} GiB  {gpu.title}")
+    for name in bundled_names():
+        page.raw(f"{bundled_shape(name).parameters / 1e9:>7.2f}B  {name}")
+    show(args, page)
+    return 0, {"schema": "grpo-rlvr/memory-list/1", "gpus": list(gpus()), "models": bundled_names()}
+
+
+def read(args: argparse.Namespace):
+    """The workload and the config mapping it came from."""
+    from grpo_rlvr.config import config_from
+    from grpo_rlvr.memory.catalog import find_shape
+    from grpo_rlvr.memory.reading import read_workload
+
+    raw, path = mapping(args)
+    gpu = own_gpu(args)
+    if gpu is None and args.gpus:
+        gpu = next(iter(__import__("grpo_rlvr.memory.hardware", fromlist=["gpus"]).gpus().values()))
+    config = config_from(raw, path)
+    shape = find_shape(config.model.name_or_path, path.parent if not args.model else Path.cwd(), args.as_type)
+    return read_workload(config, gpu=gpu, shape=shape, trl=args.trl), raw
+
+
+def mapping(args: argparse.Namespace) -> tuple[dict, Path]:
+    """The config as a mapping, with the flags over it; a bare one without CONFIG."""
+    from grpo_rlvr import yaml_file
+    from grpo_rlvr.errors import Problem, UserError
+    from grpo_rlvr.memory.levers import apply_patch
+
+    if args.config:
+        path = Path(args.config).expanduser().absolute()
+        raw = yaml_file.read_mapping(path)
+    elif args.model:
+        path = Path.cwd() / "config.yaml"
+        raw = {"model": {"name_or_path": args.model}, "data": {"train": "train.jsonl"}, "rewards": [{"use": "exact"}]}
+    else:
+        raise UserError(
+            "usage", Problem("memory_plan.py", "neither a config nor a model is named", "name config.yaml, or add --model NAME --gpu NAME")
+        )
+    flags: dict[str, dict[str, Any]] = {"model": {}, "hardware": {}, "data": {}, "grpo": {}}
+    for section, key, value in (
+        ("model", "name_or_path", args.model), ("hardware", "gpu", args.gpu), ("hardware", "count", args.count), ("hardware", "nodes", args.nodes),
+        ("data", "prompt_tokens", args.prompt_tokens), ("grpo", "use_vllm", True if args.vllm else None),
+        ("model", "lora", {"r": args.lora} if args.lora is not None else None),
+    ):  # fmt: skip
+        if value is not None:
+            flags[section][key] = value
+    raw = apply_patch(raw, {k: v for k, v in flags.items() if v})
+    return apply_patch(raw, settings_patch(args.set)), path
+
+
+def settings_patch(pairs: list[str]) -> dict[str, Any]:
+    import yaml
+    from grpo_rlvr.errors import Problem, UserError
+
+    patch: dict[str, Any] = {}
+    for pair in pairs:
+        name, equals, text = pair.partition("=")
+        keys = name.strip().split(".")
+        if not equals or len(keys) < 2 or not all(keys):
+            raise UserError("usage", Problem("--set", f"'{pair}' is not SECTION.KEY=VALUE", "write for example --set grpo.beta=0.01"))
+        try:
+            value = yaml.safe_load(text)
+        except yaml.YAMLError:
+            raise UserError("usage", Problem("--set", f"the value of '{pair}' is no YAML", "put it in quotes")) from None
+        place = patch
+        for key in keys[:-1]:
+            place = place.setdefault(key, {})
+        place[keys[-1]] = value
+    return patch
+
+
+def own_gpu(args: argparse.Namespace):
+    """A GPU given by its numbers, or None."""
+    if args.gpu_memory is None and args.gpu_bandwidth is None:
+        return None
+    import dataclasses
+
+    from grpo_rlvr.errors import Problem, UserError
+    from grpo_rlvr.memory.hardware import Gpu, find_gpu
+
+    for name, value in (("--gpu-memory", args.gpu_memory), ("--gpu-bandwidth", args.gpu_bandwidth)):
+        if value is not None and not 0 < value < 1e6:
+            raise UserError("usage", Problem(name, f"must be above 0, got {value:g}", "give GiB and GB/s"))
+    try:
+        base = find_gpu(args.gpu) if args.gpu else None
+    except UserError:
+        if args.gpu_memory is None:
+            raise
+        base = None
+    if base is None:
+        if args.gpu_memory is None:
+            raise UserError("usage", Problem("--gpu-bandwidth", "the GPU's memory is not known", "add --gpu-memory GIB"))
+        name = args.gpu or "own GPU"
+        return Gpu(name, name, args.gpu_memory, args.gpu_memory, args.gpu_bandwidth or 800.0, 100.0)
+    memory = args.gpu_memory or base.plan_gib
+    usable = min(base.usable_gib, memory) if not base.unified else base.usable_gib
+    return dataclasses.replace(base, usable_gib=usable, plan_gib=memory, sustained_gb_s=args.gpu_bandwidth or base.sustained_gb_s)
+
+
+def new_page(args: argparse.Namespace):
+    import os
+    import shutil
+
+    from grpo_rlvr.memory.report import Page
+
+    colour = sys.stderr.isatty() and "NO_COLOR" not in os.environ
+    return Page(args.width or shutil.get_terminal_size((100, 24)).columns, colour)
+
+
+def show(args: argparse.Namespace, page) -> None:
+    """Tables are for people: on stderr with --json left out, and not at all with it."""
+    if not args.json:
+        cli.say(page.text())
+
+
+def main(argv: list[str] | None = None) -> int:
+    args = build_parser().parse_args(argv)
+    return cli.run(body, args)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
