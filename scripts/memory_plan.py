@@ -86,10 +86,10 @@ def body(args: argparse.Namespace) -> tuple[int, dict]:
         return maximum(args, w, result)
     if args.explain:
         return explained(args, plan, result)
-    from grpo_rlvr.memory import report
+    from grpo_rlvr.memory import as_json, report
 
     rate = speed(w)
-    result |= report.plan_json(plan, rate)
+    result |= as_json.plan_json(plan, rate)
     page = new_page(args)
     report.show_plan(page, plan, rate)
     code = 0 if plan.fits else 1
@@ -105,7 +105,7 @@ def body(args: argparse.Namespace) -> tuple[int, dict]:
 
 
 def fitted(page, w, raw: dict, plan) -> tuple[int, dict]:
-    from grpo_rlvr.memory import report
+    from grpo_rlvr.memory import as_json, report
     from grpo_rlvr.memory.levers import cheapest_fit, tidy_patch
     from grpo_rlvr.memory.search import smallest_cluster
 
@@ -113,14 +113,14 @@ def fitted(page, w, raw: dict, plan) -> tuple[int, dict]:
     patch = tidy_patch(fit.patch, raw) if fit else {}
     cluster = None if plan.fits else smallest_cluster(w)
     report.show_fit(page, fit, patch, cluster)
-    found = report.fit_json(fit)
+    found = as_json.fit_json(fit)
     if found:
         found["patch"] = patch
-    return (0 if fit else 1), {"fit": found, "cluster": report.cluster_json(cluster)}
+    return (0 if fit else 1), {"fit": found, "cluster": as_json.cluster_json(cluster)}
 
 
 def all_gpus(args: argparse.Namespace, w, result: dict) -> tuple[int, dict]:
-    from grpo_rlvr.memory import report
+    from grpo_rlvr.memory import as_json, report
     from grpo_rlvr.memory.search import compare_gpus
 
     rows = compare_gpus(w)
@@ -129,8 +129,9 @@ def all_gpus(args: argparse.Namespace, w, result: dict) -> tuple[int, dict]:
     show(args, page)
     result["gpus"] = [
         {
-            "gpu": p.workload.gpu.name, "usable_gib": round(p.capacity / report.GIB, 2), "verdict": p.verdict, "peak_gib": report.gib(p.deciding.peak),
-            "phase": p.deciding.name, "with_vllm_settings": ready is not None, "levers": [lv.name for lv, _, _ in fit.steps] if fit else None,
+            "gpu": p.workload.gpu.name, "usable_gib": round(p.capacity / as_json.GIB, 2), "verdict": p.verdict,
+            "peak_gib": as_json.gib(p.deciding.peak), "phase": p.deciding.name, "with_vllm_settings": ready is not None,
+            "levers": [lv.name for lv, _, _ in fit.steps] if fit else None,
         }
         for p, ready, fit in rows
     ]  # fmt: skip
@@ -138,14 +139,14 @@ def all_gpus(args: argparse.Namespace, w, result: dict) -> tuple[int, dict]:
 
 
 def maximum(args: argparse.Namespace, w, result: dict) -> tuple[int, dict]:
-    from grpo_rlvr.memory import report
+    from grpo_rlvr.memory import as_json, report
     from grpo_rlvr.memory.search import largest
 
     found = largest(w, args.max)
     page = new_page(args)
     report.show_largest(page, found)
     show(args, page)
-    return (0 if found.value else 1), result | {"max": report.largest_json(found)}
+    return (0 if found.value else 1), result | {"max": as_json.largest_json(found)}
 
 
 def explained(args: argparse.Namespace, plan, result: dict) -> tuple[int, dict]:
@@ -177,12 +178,13 @@ def read(args: argparse.Namespace):
     """The workload and the config mapping it came from."""
     from grpo_rlvr.config import config_from
     from grpo_rlvr.memory.catalog import find_shape
+    from grpo_rlvr.memory.hardware import gpus
     from grpo_rlvr.memory.reading import read_workload
 
     raw, path = mapping(args)
     gpu = own_gpu(args)
     if gpu is None and args.gpus:
-        gpu = next(iter(__import__("grpo_rlvr.memory.hardware", fromlist=["gpus"]).gpus().values()))
+        gpu = next(iter(gpus().values()))
     config = config_from(raw, path)
     shape = find_shape(config.model.name_or_path, path.parent if not args.model else Path.cwd(), args.as_type)
     return read_workload(config, gpu=gpu, shape=shape, trl=args.trl), raw

@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from grpo_rlvr.errors import MissingError, Problem, UserError
-from grpo_rlvr.memory.shape import ModelShape, read_shape
+from grpo_rlvr.memory.model_config import read_shape
+from grpo_rlvr.memory.shape import ModelShape
 from grpo_rlvr.schema_check import nearest
 
 FILE = Path(__file__).resolve().parent / "shapes.json"

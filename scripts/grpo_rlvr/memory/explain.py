@@ -93,9 +93,7 @@ def _engine(w: Workload, plan: Plan) -> str:
 
 def _generation(w: Workload, plan: Plan) -> str:
     per = w.shape.kv_bytes(w.length, 2) / w.length
-    return (
-        f"{w.generation_batch} sequences x {w.length} tokens x about {_n(per)} bytes (2 a number; keys of a float32 model take 4), plus the prefill"
-    )
+    return f"{w.generation_batch} sequences x {w.length} tokens x about {_n(per)} bytes (keys of a float32 model take twice that), plus the prefill"
 
 
 ENTRIES: dict[str, _Entry] = {
@@ -220,7 +218,7 @@ ENTRIES: dict[str, _Entry] = {
     ),
     "gather": _Entry(
         "the largest parameter in full while weights go to vLLM one by one; ALL parameters for adapters under ZeRO-3",
-        lambda w, p: f"engine {w.engine}, {'all of ' + _n(w.shape.parameters) if w.engine == 'zero3' and not w.full else _n(w.shape.head_parameters)}",
+        lambda w, p: f"engine {w.engine}: {_n(w.shape.parameters if w.engine == 'zero3' and not w.full else w.shape.head_parameters)} parameters",
         "trl/generation/vllm_generation.py sync_weights",
         "FSDP2 instead of ZeRO-3 with adapters",
     ),

@@ -10,9 +10,9 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-from grpo_rlvr.memory import replay
+from grpo_rlvr.memory import operations as op
 from grpo_rlvr.memory.layer import LayerBytes, Mode
-from grpo_rlvr.memory.replay import Tape, Weight
+from grpo_rlvr.memory.replay import Node, Tape, Weight, backward
 
 TILE_TOKENS, TILE_ENTRIES = 4096, 32768
 HEADS = ("chunked", "logits", "liger", "sft")
@@ -30,8 +30,8 @@ def head_bytes(kind: str, hidden: int, vocab: int, mode: Mode, tokens: int, scor
     tape = Tape(mode.autocast)
     x = tape.new(tokens * hidden, stream)
     base = tape.now
-    x.node = tape.node((replay.Node(0, (), None),), lambda g: (g,))
-    h = replay.norm(tape, x, Weight(1, hidden, stream, trained))
+    x.node = tape.node((Node(0, (), None),), lambda g: (g,))
+    h = op.norm(tape, x, Weight(1, hidden, stream, trained))
     del x
     if kind == "sft":
         return _sft(tape, base, h, vocab, hidden, mode)
@@ -48,7 +48,7 @@ def head_bytes(kind: str, hidden: int, vocab: int, mode: Mode, tokens: int, scor
     peak = tape.now + during
     del picked, saved
     held = tape.new(after, 1)
-    replay.backward(root, grads)
+    backward(root, grads)
     del held
     return LayerBytes(max(forward + kept, tape.peak - base) if not during else before + forward, before, max(peak, tape.peak) - base)
 
@@ -84,10 +84,10 @@ def _liger(hidden: int, vocab: int, scored: int, mode: Mode) -> tuple[float, flo
 
 
 def _sft(tape: Tape, base: float, h, vocab: int, hidden: int, mode: Mode) -> LayerBytes:
-    logits = replay.linear(tape, h, Weight(vocab, hidden, mode.weight_width, mode.trained))
+    logits = op.linear(tape, h, Weight(vocab, hidden, mode.weight_width, mode.trained))
     del h
     tokens = logits.elements
-    wide = replay.cast(tape, logits, 4)
+    wide = op.cast(tape, logits, 4)
     log_softmax = tape.new(tokens, 4)
     saved = log_softmax.view(None)
     log_softmax.node = tape.node((wide.node,), lambda g, saved=saved: (tape.new(tokens, 4),))
@@ -98,5 +98,5 @@ def _sft(tape: Tape, base: float, h, vocab: int, hidden: int, mode: Mode) -> Lay
     grads = [tape.new(tokens, 4)]
     root = log_softmax.node
     del log_softmax
-    replay.backward(root, grads)
+    backward(root, grads)
     return LayerBytes(forward, kept, tape.peak - base)

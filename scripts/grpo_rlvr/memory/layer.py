@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import NamedTuple
 
-from grpo_rlvr.memory import replay
-from grpo_rlvr.memory.replay import Tape, Tensor, Weight
+from grpo_rlvr.memory import operations as op
+from grpo_rlvr.memory.replay import Node, Tape, Tensor, Weight, backward
 
 
 @dataclass(frozen=True)
@@ -70,7 +70,7 @@ def layer_bytes(block: Block, mode: Mode, batch: int, length: int) -> LayerBytes
     del out
 
     tape.grad, tape.peak = True, tape.now
-    x.node = tape.node((replay.Node(0, (), None),), lambda g: (g,))
+    x.node = tape.node((Node(0, (), None),), lambda g: (g,))
     # Under checkpointing the output's gradient is there when the layer is run again.
     grads = [tape.new(x.elements, stream)]
     out = _layer(tape, x, weights, block, mode, batch, length)
@@ -78,7 +78,7 @@ def layer_bytes(block: Block, mode: Mode, batch: int, length: int) -> LayerBytes
     tape.casts.clear()
     root = out.node
     del out, x
-    replay.backward(root, grads)
+    backward(root, grads)
     return LayerBytes(forward, kept, tape.peak - base)
 
 
@@ -106,21 +106,21 @@ class _Weights:
 
     def __call__(self, tape: Tape, name: str, x: Tensor) -> Tensor:
         if name in self.adapters:
-            return replay.lora(tape, x, self.linear[name], *self.adapters[name])
-        return replay.linear(tape, x, self.linear[name])
+            return op.lora(tape, x, self.linear[name], *self.adapters[name])
+        return op.linear(tape, x, self.linear[name])
 
 
 def _layer(tape: Tape, x: Tensor, w: _Weights, block: Block, mode: Mode, batch: int, length: int) -> Tensor:
-    h = replay.norm(tape, x, w.norm)
+    h = op.norm(tape, x, w.norm)
     h = _attention(tape, h, w, block, mode, batch, length)
     if block.sandwich_norms:
-        h = replay.norm(tape, h, w.norm)
-    x = replay.add(tape, x, h)
-    h = replay.norm(tape, x, w.norm)
+        h = op.norm(tape, h, w.norm)
+    x = op.add(tape, x, h)
+    h = op.norm(tape, x, w.norm)
     h = _experts(tape, h, w, block) if block.experts else _mlp(tape, h, w)
     if block.sandwich_norms:
-        h = replay.norm(tape, h, w.norm)
-    return replay.add(tape, x, h)
+        h = op.norm(tape, h, w.norm)
+    return op.add(tape, x, h)
 
 
 def _attention(tape: Tape, h: Tensor, w: _Weights, block: Block, mode: Mode, batch: int, length: int) -> Tensor:
@@ -132,30 +132,30 @@ def _attention(tape: Tape, h: Tensor, w: _Weights, block: Block, mode: Mode, bat
         gate = Tensor(q.elements / 2, q.width, q.store, q.node)
         q = Tensor(q.elements / 2, q.width, q.store, q.node)
     if block.qk_norm:
-        q, k = replay.norm(tape, q, w.head_norm), replay.norm(tape, k, w.head_norm)
-    q, k = replay.rotate(tape, q, stream), replay.rotate(tape, k, stream)
+        q, k = op.norm(tape, q, w.head_norm), op.norm(tape, k, w.head_norm)
+    q, k = op.rotate(tape, q, stream), op.rotate(tape, k, stream)
     if mode.attention == "eager":
-        k, v = replay.repeat(tape, k, q.elements), replay.repeat(tape, v, q.elements)
-        out = replay.attend_eager(tape, q, k, v, batch * block.heads * length * length, mode.masked)
+        k, v = op.repeat(tape, k, q.elements), op.repeat(tape, v, q.elements)
+        out = op.attend_eager(tape, q, k, v, batch * block.heads * length * length, mode.masked)
     else:
         masked = mode.masked and mode.attention == "sdpa"
         if masked:
-            k, v = replay.repeat(tape, k, q.elements), replay.repeat(tape, v, q.elements)
+            k, v = op.repeat(tape, k, q.elements), op.repeat(tape, v, q.elements)
         mask = batch * length * length * (2 if mode.autocast else q.width) if masked else 0
-        out = replay.attend(tape, q, k, v, mask, batch * length * (block.v_size or block.q_size))
+        out = op.attend(tape, q, k, v, mask, batch * length * (block.v_size or block.q_size))
     del q, k, v
     if gate is not None:
-        out = replay.multiply(tape, out, replay.unary(tape, gate))
+        out = op.multiply(tape, out, op.unary(tape, gate))
         del gate
     return w(tape, "o_proj", out)
 
 
 def _mlp(tape: Tape, h: Tensor, w: _Weights) -> Tensor:
     gate = w(tape, "gate_proj", h)
-    gate = replay.unary(tape, gate)
+    gate = op.unary(tape, gate)
     up = w(tape, "up_proj", h)
     del h
-    product = replay.multiply(tape, gate, up)
+    product = op.multiply(tape, gate, up)
     del gate, up
     return w(tape, "down_proj", product)
 
@@ -165,25 +165,25 @@ def _experts(tape: Tape, h: Tensor, w: _Weights, block: Block) -> Tensor:
 
     A shared expert is the dense part beside it.
     """
-    router = replay.linear(tape, h, w.router)
+    router = op.linear(tape, h, w.router)
     shared = _mlp(tape, h, w) if block.intermediate else None
     width = h.width
-    chosen = replay.reorder(tape, h, h.elements * block.active_experts)
+    chosen = op.reorder(tape, h, h.elements * block.active_experts)
     scores = tape.new(chosen.elements / block.hidden, 4, router.node and tape.node((router.node,), lambda g: (None,)))
     del h, router
-    both = replay.grouped(tape, chosen, w.gate_up, block.experts, w.adapted_experts)
+    both = op.grouped(tape, chosen, w.gate_up, block.experts, w.adapted_experts)
     del chosen
-    both = replay.reorder(tape, both, both.elements)
-    gate, up = replay.halves(tape, both)
+    both = op.reorder(tape, both, both.elements)
+    gate, up = op.halves(tape, both)
     del both
-    product = replay.multiply(tape, replay.unary(tape, gate), up)
+    product = op.multiply(tape, op.unary(tape, gate), up)
     del gate, up
-    out = replay.grouped(tape, product, w.down, block.experts, w.adapted_experts)
+    out = op.grouped(tape, product, w.down, block.experts, w.adapted_experts)
     del product
-    out = replay.reorder(tape, out, out.elements)
-    weighted = replay.weigh(tape, out, scores)
+    out = op.reorder(tape, out, out.elements)
+    weighted = op.weigh(tape, out, scores)
     del out
-    weighted = replay.reorder(tape, weighted, weighted.elements)
-    summed = replay.cast(tape, replay.total(tape, weighted, block.active_experts), width)
+    weighted = op.reorder(tape, weighted, weighted.elements)
+    summed = op.cast(tape, op.total(tape, weighted, block.active_experts), width)
     del weighted
-    return replay.add(tape, shared, summed) if shared is not None else summed
+    return op.add(tape, shared, summed) if shared is not None else summed

@@ -100,15 +100,13 @@ def _optimizer(w: Workload) -> Iterator[Lever]:
 def _adapters(w: Workload) -> Iterator[Lever]:
     rate = {"learning_rate": LORA_RATE} if w.learning_rate < LORA_RATE else {}
     lora = {"r": 16, "alpha": 32, "target_modules": "all-linear"}
-    bf16 = {"model": {"dtype": "bfloat16"}}
     if w.full:
         common = {"lora_rank": 16, "targets": None, "optimizer": "adamw", **rate}
         grpo = {**rate, **({"optim": None} if w.optimizer != "adamw" else {})}
         yield Lever("lora", "LoRA of rank 16 on all linear layers, base in float32", 10, common, {"model": {"lora": lora}, "grpo": grpo})
         both = {**common, "dtype": "bfloat16"}
-        yield Lever(
-            "lora", "LoRA of rank 16 on all linear layers, base in bfloat16", 12, both, {"model": {**bf16["model"], "lora": lora}, "grpo": grpo}
-        )
+        patch = {"model": {"dtype": "bfloat16", "lora": lora}, "grpo": grpo}
+        yield Lever("lora", "LoRA of rank 16 on all linear layers, base in bfloat16", 12, both, patch)
     if w.quantization == "none" and w.engine in ("none", "ddp"):
         changes = {"quantization": "nf4-double", "dtype": "bfloat16", "lora_rank": w.lora_rank or 16, "optimizer": "adamw", **rate}
         model = {"dtype": "bfloat16", **({"lora": lora} if w.full else {})}
@@ -151,10 +149,6 @@ class Fit:
 def cheapest_fit(w: Workload) -> Fit | None:
     """The set of levers of least cost with which the run FITS, vLLM's share and context set to match; None if there is none."""
     choices = options(w)
-    most = _settled(w, [found[-1] for found in choices])
-    if most is None or not most.fits:
-        # The last of each choice need not be the strongest set: a second look with and without adapters' alternatives below.
-        choices = [found for found in choices if found]
     sets = sorted(itertools.product(*[[None, *found] for found in choices]), key=_cost)
     for chosen in sets:
         taken = [lever for lever in chosen if lever is not None]

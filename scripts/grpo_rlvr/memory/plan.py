@@ -92,11 +92,10 @@ def _engine(w: Workload, found: Estimate):
         yield Blocker("vllm-start", message, _room_fix(engine, free, w))
     if engine.least > engine.budget:
         what = f"weights {engine.weights / GIB:.1f}, overhead {engine.fixed / GIB:.1f}, one sequence of {engine.context} tokens"
-        message = (
-            f"vLLM's share of {engine.budget / GIB:.1f} GiB is less than it needs ({what} {engine.one_sequence / GIB:.1f} GiB): it refuses to start"
-        )
+        message = f"vLLM's share of {engine.budget / GIB:.1f} GiB is less than it needs ({what} {engine.one_sequence / GIB:.1f}): it refuses to start"
         if w.context is None:
-            yield Blocker("vllm-context", message, f"set vllm_max_model_length: {w.length}; without it the model's whole context is reserved for")
+            fix = f"set vllm_max_model_length: {w.length}; without it the model's whole context is reserved for"
+            yield Blocker("vllm-context", message, fix)
         else:
             yield Blocker("vllm-share", message, _room_fix(engine, free, w))
 

@@ -1,11 +1,11 @@
-"""The plan as one JSON object, and as a table with bars for people."""
+"""The plan for people: verdict and what decides first, phases as bars, terms, speed; lines of 60 to 120 columns."""
 
 from __future__ import annotations
 
 import textwrap
 from typing import Any
 
-from grpo_rlvr.memory.estimate import GIB, TERMS, Phase
+from grpo_rlvr.memory.estimate import GIB
 from grpo_rlvr.memory.levers import Fit
 from grpo_rlvr.memory.plan import Plan
 from grpo_rlvr.memory.search import Cluster, Largest
@@ -14,88 +14,6 @@ from grpo_rlvr.memory.speed import Interval, Speed
 BAR = 28
 GOOD, SOSO, BAD, BOLD, DIM, PLAIN = "\033[32m", "\033[33m", "\033[31m", "\033[1m", "\033[2m", "\033[0m"
 COLOURS = {"FITS": GOOD, "TIGHT": SOSO, "NO": BAD}
-
-
-def gib(value: float) -> float:
-    return round(value / GIB, 3)
-
-
-# ---- JSON
-
-
-def plan_json(plan: Plan, speed: Speed) -> dict[str, Any]:
-    """The plan as data; sizes in GiB, times in seconds."""
-    w, engine, deciding = plan.workload, plan.estimate.engine, plan.deciding
-    return {
-        "verdict": plan.verdict, "fits": plan.fits,
-        "peak_gib": gib(deciding.peak), "low_gib": gib(deciding.low), "high_gib": gib(deciding.high), "usable_gib": round(plan.capacity / GIB, 3),
-        "decides": {"phase": deciding.name, "moment": deciding.moment, "terms": {k: gib(v) for k, v in plan.decisive_terms()}},
-        "phases": [
-            {"name": p.name, "peak_gib": gib(p.peak), "low_gib": gib(p.low), "high_gib": gib(p.high), "moment": p.moment,
-             "terms": {k: gib(v) for k, v in p.terms.items()}}
-            for p in plan.estimate.phases
-        ],
-        "blockers": [vars(b) for b in plan.blockers],
-        "model": {"name": w.shape.name, "architecture": w.shape.model_type, "parameters": w.shape.parameters,
-                  "active_parameters": w.shape.active_parameters, "trained_parameters": plan.estimate.states.trained},
-        "gpu": {"name": w.gpu.name, "count": w.count, "nodes": w.nodes, "sharding": w.engine, "server_gpus": w.server_gpus},
-        "trl": {"version": w.trl, "loss": w.head, "era": w.era.label},
-        "settings": {
-            "dtype": w.dtype, "lora_rank": w.lora_rank, "quantization": w.quantization, "optimizer": w.optimizer, "batch": w.batch,
-            "gradient_accumulation_steps": w.accumulation, "steps_per_generation": w.steps_per_generation, "num_generations": w.generations,
-            "prompt_tokens": w.prompt, "completion_tokens": w.completion, "gradient_checkpointing": w.checkpointing, "attention": w.attention,
-            "beta": w.beta, "vllm": w.vllm, "vllm_gpu_memory_utilization": w.utilization, "vllm_max_model_length": w.context,
-            "vllm_enable_sleep_mode": w.sleep, "vllm_tensor_parallel_size": w.tensor_parallel,
-        },
-        "vllm": None if engine is None else {
-            "budget_gib": gib(engine.budget), "weights_gib": gib(engine.weights), "overhead_gib": gib(engine.fixed), "kv_cache_gib": gib(engine.cache),
-            "least_gib": gib(engine.least), "context_tokens": engine.context, "sequences": engine.sequences, "wanted_sequences": engine.wanted,
-        },
-        "speed": speed_json(speed),
-        "assumed": list(w.assumed),
-    }  # fmt: skip
-
-
-def speed_json(s: Speed) -> dict[str, Any]:
-    def interval(i: Interval | None) -> list[float] | None:
-        return None if i is None else [round(i.low, 2), round(i.high, 2)]
-
-    return {
-        "rollout_tokens_s": interval(s.tokens_s), "one_sequence_tokens_s": round(s.single, 1), "concurrent_sequences": s.concurrency,
-        "rollout_s": interval(s.rollout_s), "training_s": interval(s.train_s), "step_s": interval(s.step_s), "run_s": interval(s.run_s),
-    }  # fmt: skip
-
-
-def fit_json(fit: Fit | None) -> dict[str, Any] | None:
-    if fit is None:
-        return None
-    steps = [{"lever": lv.name, "what": lv.what, "peak_gib": round(p, 3), "saves_gib": round(s, 3), "action": lv.action} for lv, p, s in fit.steps]
-    return {
-        "levers": steps,
-        "patch": fit.patch,
-        "verdict": fit.plan.verdict,
-        "peak_gib": gib(fit.plan.deciding.peak),
-        "phase": fit.plan.deciding.name,
-    }
-
-
-def cluster_json(c: Cluster | None) -> dict[str, Any] | None:
-    if c is None:
-        return None
-    w = c.plan.workload
-    return {
-        "gpus": c.gpus, "training_gpus": c.train, "nodes": c.nodes, "server_gpus": c.server, "sharding": w.engine, "vllm": w.vllm,
-        "vllm_tensor_parallel_size": w.tensor_parallel, "vllm_gpu_memory_utilization": w.utilization, "vllm_max_model_length": w.context,
-        "gradient_accumulation_steps": w.accumulation, "peak_gib": gib(c.plan.deciding.peak), "command": c.command,
-    }  # fmt: skip
-
-
-def largest_json(found: Largest) -> dict[str, Any]:
-    peak = None if found.plan is None else gib(found.plan.deciding.peak)
-    return {"of": found.what, "value": found.value or None, "peak_gib": peak, "limited_by": found.limited, "patch": found.patch}
-
-
-# ---- for people
 
 
 class Page:
@@ -127,7 +45,8 @@ def show_plan(page: Page, plan: Plan, speed: Speed) -> None:
     page.raw("")
     _terms(page, plan)
     _vllm(page, plan)
-    _speed(page, plan, speed)
+    if not plan.blockers:
+        _speed(page, plan, speed)
     for text in plan.workload.assumed:
         page.say(f"assumed: {text}", hang=9)
 
@@ -151,9 +70,8 @@ def describe(plan: Plan) -> str:
     """The run in one sentence."""
     w = plan.workload
     tuning = "all weights" if w.full else f"LoRA r{w.lora_rank}" if w.quantization == "none" else f"QLoRA r{w.lora_rank} ({w.quantization})"
-    vllm = {"none": "transformers generates", "server": f"vLLM server on {w.server_gpus or 'other'} GPU(s)"}.get(
-        w.vllm, f"vLLM colocated at {w.utilization:g}"
-    )
+    ways = {"none": "transformers generates", "server": f"vLLM server on {w.server_gpus or 'other'} GPU(s)"}
+    vllm = ways.get(w.vllm, f"vLLM colocated at {w.utilization:g}")
     vllm += ", sleeping while training" if w.sleep and w.vllm == "colocate" else ""
     gpus = f"{w.world} x {w.gpu.title}" + (f" ({w.engine})" if w.engine != "none" else "")
     return (
@@ -192,12 +110,14 @@ def _vllm(page: Page, plan: Plan) -> None:
     if e is None:
         return
     where = "on each server GPU" if w.vllm == "server" else "on each GPU"
+    parts = f"weights {e.weights / GIB:.1f} + overhead {e.fixed / GIB:.1f} + "
     page.raw("")
-    page.say(
-        f"vLLM {where}: {e.budget / GIB:.1f} GiB = weights {e.weights / GIB:.1f} + overhead {e.fixed / GIB:.1f} + cache {e.cache / GIB:.1f}, room for"
-        f" {e.sequences} of {e.wanted} sequences of {w.length} tokens at once",
-        hang=6,
-    )
+    if e.least > e.budget:
+        need = f"{parts}one sequence of {e.context} tokens {e.one_sequence / GIB:.1f} = {e.least / GIB:.1f} GiB"
+        page.say(f"vLLM {where}: {e.budget / GIB:.1f} GiB, and it needs {need}", hang=6)
+        return
+    room = f"room for {e.sequences} of {e.wanted} sequences of {w.length} tokens at once"
+    page.say(f"vLLM {where}: {e.budget / GIB:.1f} GiB = {parts}cache {e.cache / GIB:.1f}, {room}", hang=6)
 
 
 def seconds(value: float) -> str:
@@ -230,8 +150,7 @@ def show_fit(page: Page, fit: Fit | None, patch: dict[str, Any], cluster: Cluste
     else:
         page.raw("the cheapest changes that fit" + " " * 9 + "peak   saves (GiB)")
         for lever, peak, saved in fit.steps:
-            page.say(f"{lever.name:<14}{'':<22}{peak:>6.1f} {saved:>7.1f}", indent=2)
-            page.lines[-1] = f"  {lever.name:<34}{peak:>6.1f}{saved:>8.1f}"
+            page.raw(f"  {lever.name:<34}{peak:>6.1f}{saved:>8.1f}")
             page.say(lever.what + (f": {lever.action}" if lever.action else ""), indent=6, hang=6)
         page.raw("")
         p = fit.plan.deciding
@@ -285,15 +204,7 @@ def show_largest(page: Page, found: Largest) -> None:
     p = found.plan.deciding
     unit = " tokens" if found.what == "completion" else ""
     amount = f"{found.value:,}" if isinstance(found.value, int) else found.value
-    page.say(
-        f"largest {found.what} that fits: {page.paint(amount, BOLD)}{unit} ({p.peak / GIB:.1f} GiB in the {p.name} phase; limited by {found.limited})"
-    )
+    where = f"{p.peak / GIB:.1f} GiB in the {p.name} phase; limited by {found.limited}"
+    page.say(f"largest {found.what} that fits: {amount}{unit} ({where})")
     if found.patch:
         page.raw(patch_yaml(found.patch).rstrip())
-
-
-def phase_rows(plan: Plan) -> list[tuple[str, Phase]]:
-    return [(p.name, p) for p in plan.estimate.phases]
-
-
-__all__ = ["TERMS", "Page", "cluster_json", "fit_json", "largest_json", "plan_json", "show_fit", "show_gpus", "show_largest", "show_plan"]
