@@ -3,7 +3,7 @@
 `chunked` (TRL 1.15 and later): tiles of 4096 tokens x 32768 vocabulary entries, so no tensor of tokens x vocabulary exists; where the head is
 trained its gradient is summed in float32. `logits` (before): four float32 tensors of scored tokens x vocabulary at the peak, traced on TRL 1.12
 and 16.19 bytes a logit in Liger's published benchmark. `liger`: tiles too. `sft`: cross-entropy over all tokens, as measured runs of
-supervised fine-tuning have it.
+supervised fine-tuning have it. DeepSpeed computes in bf16 without accelerate's float32 outputs: `logits_bf16`, half of `logits` (derived).
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from grpo_rlvr.memory.layer import LayerBytes, Mode
 from grpo_rlvr.memory.replay import Node, Tape, Weight, backward
 
 TILE_TOKENS, TILE_ENTRIES = 4096, 32768
-HEADS = ("chunked", "logits", "liger", "sft")
+HEADS = ("chunked", "logits", "logits_bf16", "liger", "sft")
 
 
 @lru_cache(maxsize=4096)
@@ -38,7 +38,7 @@ def head_bytes(kind: str, hidden: int, vocab: int, mode: Mode, tokens: int, scor
     # hidden_states[mask] gathers a copy; its gradient is spread over zeros of the full size
     picked = tape.new(scored * hidden, h.width, tape.node((h.node,), lambda g, n=h.elements: (tape.new(n, g.width),)))
     del h
-    work = {"chunked": _chunked, "logits": _logits, "liger": _liger}[kind]
+    work = {"chunked": _chunked, "logits": _logits, "logits_bf16": _logits_bf16, "liger": _liger}[kind]
     forward, kept, during, after = work(hidden, vocab, scored, mode)
     tape.new(forward, 1)
     saved = tape.new(kept, 1)
@@ -75,6 +75,11 @@ def _logits(hidden: int, vocab: int, scored: int, mode: Mode) -> tuple[float, fl
     grad_weight = vocab * hidden * 2 if mode.trained else 0
     cast = vocab * hidden * 2 if mode.weight_width > 2 and mode.autocast else 0
     return 4 * scored * vocab + cast, 4 * scored * vocab, 12 * scored * vocab + cast, grad_weight
+
+
+def _logits_bf16(hidden: int, vocab: int, scored: int, mode: Mode) -> tuple[float, float, float, float]:
+    forward, kept, during, after = _logits(hidden, vocab, scored, mode)
+    return forward / 2, kept / 2, during / 2, after
 
 
 def _liger(hidden: int, vocab: int, scored: int, mode: Mode) -> tuple[float, float, float, float]:

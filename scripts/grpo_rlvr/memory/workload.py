@@ -103,7 +103,9 @@ class Workload:
 
     @property
     def head(self) -> str:
-        return "liger" if self.liger and self.era.liger else self.era.head
+        if self.liger and self.era.liger:
+            return "liger"
+        return "logits_bf16" if self.era.head == "logits" and self.engine in ("zero2", "zero3") else self.era.head
 
     @property
     def generation_batch(self) -> int:
