@@ -79,7 +79,8 @@ def cluster_json(c: Cluster | None) -> dict[str, Any] | None:
     return {
         "gpus": c.gpus, "training_gpus": c.train, "nodes": c.nodes, "server_gpus": c.server, "sharding": w.engine, "vllm": w.vllm,
         "vllm_tensor_parallel_size": w.tensor_parallel, "vllm_gpu_memory_utilization": w.utilization, "vllm_max_model_length": w.context,
-        "gradient_accumulation_steps": w.accumulation, "peak_gib": gib(c.plan.deciding.peak), "command": c.command,
+        "per_device_train_batch_size": w.batch, "gradient_accumulation_steps": w.accumulation,
+        "peak_gib": gib(c.plan.deciding.peak), "command": c.command,
     }  # fmt: skip
 
 

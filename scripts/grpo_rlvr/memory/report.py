@@ -177,7 +177,7 @@ def show_cluster(page: Page, c: Cluster) -> None:
     server = f" and {c.server} for a vLLM server" if c.server else ", vLLM colocated and sleeping" if w.vllm == "colocate" else ""
     page.say(
         f"without changing the training: {c.gpus} x {w.gpu.title}: {c.train} train with {w.engine}{server}; {p.peak / GIB:.1f} GiB on each"
-        f" ({p.name}), vllm_tensor_parallel_size {w.tensor_parallel}, gradient_accumulation_steps {w.accumulation}",
+        f" ({p.name}), vllm_tensor_parallel_size {w.tensor_parallel}, micro-batches of {w.batch}, {w.accumulation} an update",
         hang=2,
     )
     page.say(c.command, indent=2, hang=4)

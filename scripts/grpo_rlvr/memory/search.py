@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from grpo_rlvr.memory.catalog import bundled_names, bundled_shape
@@ -170,17 +170,26 @@ def _cluster(w: Workload, train: int, server: int) -> Cluster | None:
     if train % nodes:
         return None
     kinds = ["ddp"] if w.quantization != "none" else ["fsdp2", "zero3"]
-    for kind in kinds:
-        for tp in (1, 2, 4, 8):
-            if w.vllm == "none" and tp > 1 or (server and server % tp) or (not server and train % tp) or w.shape.heads % tp:
-                continue
-            mode = "none" if w.vllm == "none" else "server" if server else "colocate"
-            share = max(1, w.accumulation * w.world // train)
-            at = w.but(
-                count=train // nodes, nodes=nodes, sharding=kind if train > 1 else w.sharding, vllm=mode, server_gpus=server, tensor_parallel=tp,
-                accumulation=share, steps_per_generation=share, sleep=w.sleep or mode == "colocate",
-            )  # fmt: skip
-            plan = fitting(at)
-            if plan is not None:
-                return Cluster(plan, train, nodes, server, launch_command(at))
+    for at in (a for kind in kinds for a in _spread(w, train, nodes, server, kind)):
+        plan = fitting(at)
+        if plan is not None:
+            return Cluster(plan, train, nodes, server, launch_command(at))
     return None
+
+
+def _spread(w: Workload, train: int, nodes: int, server: int, kind: str) -> Iterator[Workload]:
+    """`w` on more GPUs: as many completions an update, in micro-batches as large as possible, with each tensor parallelism."""
+    mode = "none" if w.vllm == "none" else "server" if server else "colocate"
+    each = max(1, w.batch * w.accumulation * w.world // train)
+    batch = min(w.batch, each)
+    while batch:
+        steps = max(1, each // batch)
+        generation = max(1, steps * w.steps_per_generation // w.accumulation)
+        for tp in (1, 2, 4, 8):
+            if (w.vllm == "none" and tp > 1) or (server or train) % tp or w.shape.heads % tp:
+                continue
+            yield w.but(
+                count=train // nodes, nodes=nodes, sharding=kind if train > 1 else w.sharding, vllm=mode, server_gpus=server, tensor_parallel=tp,
+                batch=batch, accumulation=steps, steps_per_generation=generation, sleep=w.sleep or mode == "colocate",
+            )  # fmt: skip
+        batch //= 2
