@@ -2,10 +2,7 @@
 # /// script
 # requires-python = ">=3.11"
 # dependencies = [
-#   "jsonschema[format-nongpl]>=4.23",
-#   "math-verify>=0.9,<0.10",
 #   "pyyaml>=6.0",
-#   "rich>=13.7",
 # ]
 # ///
 """Will it fit? GPU memory of a GRPO run phase by phase, what to change if it does not, and how long a step takes."""
@@ -215,14 +212,17 @@ def mapping(args: argparse.Namespace) -> tuple[dict, Path]:
         if value is not None:
             flags[section][key] = value
     raw = apply_patch(raw, {k: v for k, v in flags.items() if v})
-    return apply_patch(raw, settings_patch(args.set)), path
+    return with_settings(raw, args.set), path
 
 
-def settings_patch(pairs: list[str]) -> dict[str, Any]:
+def with_settings(raw: dict[str, Any], pairs: list[str]) -> dict[str, Any]:
+    """The mapping with `section.key=value` written over it; unlike in a patch, null is a value."""
+    import copy
+
     import yaml
     from grpo_rlvr.errors import Problem, UserError
 
-    patch: dict[str, Any] = {}
+    raw = copy.deepcopy(raw)
     for pair in pairs:
         name, equals, text = pair.partition("=")
         keys = name.strip().split(".")
@@ -232,11 +232,13 @@ def settings_patch(pairs: list[str]) -> dict[str, Any]:
             value = yaml.safe_load(text)
         except yaml.YAMLError:
             raise UserError("usage", Problem("--set", f"the value of '{pair}' is no YAML", "put it in quotes")) from None
-        place = patch
+        place = raw
         for key in keys[:-1]:
-            place = place.setdefault(key, {})
+            if not isinstance(place.get(key), dict):
+                place[key] = {}
+            place = place[key]
         place[keys[-1]] = value
-    return patch
+    return raw
 
 
 def own_gpu(args: argparse.Namespace):

@@ -198,7 +198,7 @@ ENTRIES: dict[str, _Entry] = {
         "vllm_tensor_parallel_size; a server on GPUs of its own; vllm_enable_sleep_mode for the training phases",
     ),
     "vllm_overhead": _Entry(
-        "CUDA graphs 0.6 + non-torch 0.6 + activations 1.0 GiB while awake, 1.2 asleep",
+        "CUDA graphs 0.6 + non-torch 0.6 + activations 1.0 GiB + 8 bytes x sequences x vocabulary (sampler) while awake, 1.2 GiB asleep",
         _engine,
         "assumed from few start-up logs (0.41 and 0.73 GiB of graphs, 1.27 non-torch, 2.95 of activations at 8192 batched tokens; TRL batches 4096)",
         "nothing that TRL passes on",

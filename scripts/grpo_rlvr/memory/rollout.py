@@ -14,6 +14,7 @@ GIB = 2**30
 GRAPHS_GIB, NON_TORCH_GIB, ACTIVATIONS_GIB = 0.6, 0.6, 1.0
 ASLEEP_GIB = 1.2  # graphs and non-torch memory stay
 BLOCK = 16  # tokens of a cache page
+SERVER_SEQUENCES = 1024  # vLLM's default `max_num_seqs`; TRL passes its own where it starts the engine
 
 
 @dataclass(frozen=True)
@@ -54,7 +55,9 @@ def vllm_engine(w: Workload) -> Engine:
     context = w.context or own
     need = _pages(w.length)
     share = w.utilization if w.vllm == "colocate" else 0.9
-    fixed = (GRAPHS_GIB + NON_TORCH_GIB + ACTIVATIONS_GIB) * GIB
+    # The sampler is warmed up with as many dummy requests as may run: their logits in float32, twice.
+    sampler = 2 * 4 * s.vocab * (w.max_sequences if w.vllm == "colocate" else SERVER_SEQUENCES)
+    fixed = (GRAPHS_GIB + NON_TORCH_GIB + ACTIVATIONS_GIB) * GIB + sampler
     one, expected = s.kv_bytes(_pages(context), 2, tp), s.kv_bytes(need, 2, tp)
     return Engine(share * w.gpu.usable_gib * GIB, weights, fixed, context, one, expected, w.max_sequences)
 
