@@ -250,6 +250,15 @@ def describe(p: dict[str, Any]) -> str:
     return ", ".join(str(x) for x in parts if x)
 
 
+def markdown(result: dict[str, Any]) -> str:
+    """The groups as a table, for the reference."""
+    rows = [
+        f"| {g['title']} | {g['points']} | {g['mean']:+.1%} | {g['mean_absolute']:.1%} | {g['worst']:.1%} |"
+        for g in [*result["groups"].values(), {"title": "all exact-config points", **result["exact"]}]
+    ]
+    return "\n".join(["| points | number | mean error | mean absolute | worst |", "|---|---|---|---|---|", *rows]) + "\n"
+
+
 def show(result: dict[str, Any], every: bool) -> None:
     if every:
         print(f"{'id':<6}{'predicted':>11}{'measured':>11}{'error':>8}  run")

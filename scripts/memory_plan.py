@@ -45,6 +45,7 @@ def build_parser() -> argparse.ArgumentParser:
     what.add_argument("--gpus", action="store_true", help="the same run on all known GPUs")
     what.add_argument("--explain", metavar="TERM", help="formula, numbers and source of one term")
     what.add_argument("--list", action="store_true", help="the bundled models and GPUs")
+    what.add_argument("--tables", action="store_true", help="the tables by size of model of references/grpo-memory.md")
     run = parser.add_argument_group("the run (instead of, or over, CONFIG)")
     run.add_argument("--model", metavar="NAME", help="a hub name, a folder or a config.json")
     run.add_argument("--as", dest="as_type", metavar="TYPE", help="read an unknown architecture's config.json as this one's, e.g. llama")
@@ -71,6 +72,8 @@ def body(args: argparse.Namespace) -> tuple[int, dict]:
     need({"yaml": "pyyaml"}, "the memory plan")
     if args.list:
         return show_list(args)
+    if args.tables:
+        return show_tables(args)
     from grpo_rlvr.memory.plan import make_plan
     from grpo_rlvr.memory.speed import speed
 
@@ -169,6 +172,15 @@ def show_list(args: argparse.Namespace) -> tuple[int, dict]:
         page.raw(f"{bundled_shape(name).parameters / 1e9:>7.2f}B  {name}")
     show(args, page)
     return 0, {"schema": "grpo-rlvr/memory-list/1", "gpus": list(gpus()), "models": bundled_names()}
+
+
+def show_tables(args: argparse.Namespace) -> tuple[int, dict]:
+    from grpo_rlvr.memory.size_classes import markdown
+
+    text = markdown()
+    if not args.json:
+        cli.say(text)
+    return 0, {"schema": "grpo-rlvr/memory-tables/1", "markdown": text}
 
 
 def read(args: argparse.Namespace):

@@ -202,7 +202,8 @@ def _moments(w: Workload, s: States) -> dict[str, dict[str, float]]:
         },
     }  # fmt: skip
     if w.full and w.engine in ("none", "ddp"):
-        again = embedding if w.accumulation > 1 else 0
+        # The new gradient joins the one that is there; with a tied head, first a sum of the two is made beside both.
+        again = embedding * ((w.accumulation > 1) + w.shape.tied)
         moments["embedding gradient"] = {
             "gradients": s.gradients,
             "buckets": s.buckets,

@@ -235,3 +235,9 @@ ENTRIES: dict[str, _Entry] = {
         "nothing",
     ),
 }  # fmt: skip
+
+
+def terms_markdown() -> str:
+    """Every term as a table, for the reference."""
+    rows = [f"| `{term}` | {ENTRIES[term].formula} | {ENTRIES[term].source} | {ENTRIES[term].smaller} |" for term in TERMS]
+    return "\n".join(["| term | what it is | where from | what makes it smaller |", "|---|---|---|---|", *rows]) + "\n"

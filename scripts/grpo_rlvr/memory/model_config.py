@@ -29,6 +29,7 @@ def read_shape(config: Mapping[str, Any], name: str) -> ModelShape:
     for key in _NESTED:
         if isinstance(config.get(key), Mapping):
             config = {**config[key]}
+    config = _one_name(config)
     kind = str(config.get("model_type") or "")
     kind = {"qwen3_5": "qwen3_5_text", "qwen3_5_moe": "qwen3_5_moe_text", "gemma3": "gemma3_text", "qwen2_5_vl_text": "qwen2"}.get(kind, kind)
     if kind not in FAMILIES:
@@ -43,6 +44,16 @@ def read_shape(config: Mapping[str, Any], name: str) -> ModelShape:
     if problems:
         raise UserError("model", problems)
     return _build(config, outer, kind, family, name)
+
+
+# What transformers 5 writes where the published files have another name.
+_EXPERT_KEYS = ("num_experts", "num_local_experts", "n_routed_experts")
+
+
+def _one_name(config: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The number of experts under every name it goes by."""
+    experts = next((config[k] for k in _EXPERT_KEYS if config.get(k) is not None), None)
+    return config if experts is None else {**dict.fromkeys(_EXPERT_KEYS, experts), **config}
 
 
 def _count(value: Any) -> bool:
