@@ -135,14 +135,8 @@ def _rollout(w: Workload, held: dict[str, float], awake: dict[str, float]) -> Ph
         return Phase("rollout", _clean({**held, **awake}), "vLLM at its full share")
     if w.vllm == "server":
         return Phase("rollout", _clean(held), "vLLM generates on its own GPUs")
-    cache, work = generate_bytes(w)
-    terms = {**held, "kv_cache": cache, "generation": work, "bf16_copies": _casts(w)}
-    # The whole cache is an estimate here, and its growth by copies fragments.
-    return _fragmented(
-        "rollout",
-        {k if k != "kv_cache" else "generation": v + (work if k == "kv_cache" else 0) for k, v in terms.items() if k != "generation"},
-        "transformers generates the whole local batch",
-    )
+    terms = {**held, "generation": generate_bytes(w), "bf16_copies": _casts(w)}
+    return _fragmented("rollout", terms, "transformers generates the whole local batch")
 
 
 def _layers(w: Workload) -> tuple[LayerBytes, float]:

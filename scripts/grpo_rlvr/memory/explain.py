@@ -92,8 +92,8 @@ def _engine(w: Workload, plan: Plan) -> str:
 
 
 def _generation(w: Workload, plan: Plan) -> str:
-    per = w.shape.kv_bytes(w.length, 2) / w.length
-    return f"{w.generation_batch} sequences x {w.length} tokens x about {_n(per)} bytes (keys of a float32 model take twice that), plus the prefill"
+    per = w.shape.kv_bytes(w.length, w.weight_width) / max(1, w.length)
+    return f"{w.generation_batch} sequences x {w.length} tokens x {_n(per)} bytes, and one layer of it again, repeated for all query heads"
 
 
 ENTRIES: dict[str, _Entry] = {
@@ -211,9 +211,9 @@ ENTRIES: dict[str, _Entry] = {
         "vllm_gpu_memory_utilization, with vllm_max_model_length at prompt + completion; fewer sequences then run at once",
     ),
     "generation": _Entry(
-        "cache of the whole local batch (batch x steps_per_generation) + prefill, when transformers generates",
+        "transformers generates: cache of the whole local batch (batch x steps_per_generation) and one layer's copies, or the prefill",
         _generation,
-        "transformers DynamicCache: keys in the residual stream's width, values in bf16",
+        "transformers DynamicCache: keys and values in the residual stream's width (seen: float32 under float32 weights and autocast)",
         "use_vllm: true, or fewer steps_per_generation",
     ),
     "gather": _Entry(

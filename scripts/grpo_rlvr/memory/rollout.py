@@ -66,16 +66,17 @@ def _pages(tokens: int) -> int:
     return -(-tokens // BLOCK) * BLOCK
 
 
-def generate_bytes(w: Workload) -> tuple[float, float]:
-    """(cache, work) of transformers' generation of the whole local batch at once.
+def generate_bytes(w: Workload) -> float:
+    """What transformers' own generation of the whole local batch takes at its peak, in the prefill or in the last step.
 
-    Keys come out of the rotary embedding in the residual stream's width, values out of a linear layer in bf16; the step that appends to a
-    layer's cache holds it twice.
+    The cache has the residual stream's width, 4 bytes under float32 weights even where autocast computes in bf16 (the first keys set its type).
+    A step appends to one layer's cache by copying it, repeats its heads for all queries, and casts them.
     """
-    s = w.shape
-    wide = w.weight_width if w.autocast else w.weight_width
-    per = (wide + (2 if w.autocast else wide)) / 2
-    cache = w.generation_batch * s.kv_bytes(w.length, per) * (1 + 1 / s.layers)
-    prefill = layer_bytes(s.block(bool(s.experts)), w.mode, w.generation_batch, w.prompt).forward
-    logits = w.generation_batch * s.vocab * (4 * 4)
-    return cache, prefill + logits
+    s, batch, wide = w.shape, w.generation_batch, w.weight_width
+    logits = batch * s.vocab * 4 * 4
+    stream = batch * w.prompt * s.hidden * wide
+    prefill = batch * s.kv_bytes(w.prompt, wide) + layer_bytes(s.block(bool(s.experts)), w.mode, batch, max(1, w.prompt)).forward + 2 * stream
+    cache = batch * s.kv_bytes(w.length, wide)
+    narrow = 2 if wide > 2 and w.autocast else 0
+    repeated = 2 * batch * w.length * s.q_size * ((wide if s.heads != s.kv_heads else 0) + narrow)
+    return max(prefill, cache + max(cache / s.layers, repeated)) + logits
