@@ -28,7 +28,7 @@ from grpo_rlvr.memory.hardware import find_gpu
 from grpo_rlvr.memory.head import head_bytes
 from grpo_rlvr.memory.layer import Mode
 from grpo_rlvr.memory.plan import make_plan
-from grpo_rlvr.memory.speed import decode_step_s
+from grpo_rlvr.memory.speed import decode_step_s, speed
 from grpo_rlvr.memory.trl_eras import era_of
 from grpo_rlvr.memory.workload import Workload
 
@@ -189,6 +189,44 @@ def verdicts() -> list[tuple[str, str, str]]:
     return [(name, seen, make_plan(w).verdict) for name, seen, w in runs]
 
 
+# ---- the rules of other tools, and training times, on the same points
+
+
+def peer_rules(points: list[dict[str, Any]]) -> dict[str, dict[str, float]]:
+    """Errors of the rules that other tools print, on the steps of whole models: four times the weights in bf16 (accelerate estimate-memory,
+    which knows no adapters), and 1.2 times for adapters, 5.2 for full tuning (hf-vram-calc). Divided by the GPUs that share."""
+    errors: dict[str, list[float]] = {"ours": [], "4 x weights": [], "1.2 x / 5.2 x weights": []}
+    for point in points:
+        try:
+            group, predicted, measured = predict(point)
+        except (LookupError, UserError, KeyError):
+            continue
+        if group not in ("step", "eager", "rl", "experts"):
+            continue
+        weights = 2 * shape_of(point).parameters / GIB / point.get("n_gpus", 1)
+        adapters = "lora" in point["method"]
+        errors["ours"].append(predicted / measured - 1)
+        errors["4 x weights"].append(4 * weights / measured - 1)
+        errors["1.2 x / 5.2 x weights"].append((1.2 if adapters else 5.2) * weights / measured - 1)
+    return {name: summary(found) for name, found in errors.items() if found}
+
+
+def training_times(points: list[dict[str, Any]]) -> dict[str, int]:
+    """How many measured training times lie within the interval of the plan."""
+    inside = total = 0
+    for p in points:
+        if "prime-rl" not in p["source"] or not p.get("step_s") or "RL" not in p.get("task", ""):
+            continue
+        gpu = p["gpu"].removeprefix("NVIDIA ").removesuffix(" 80GB HBM3")
+        w = Workload(
+            shape_of(p), find_gpu(gpu), count=p["n_gpus"], sharding="fsdp2", lora_rank=16 if "lora" in p["method"] else 0, batch=p["batch"],
+            accumulation=p["micro_batches"], prompt=0, completion=p["seq"], attention="flash",
+        )  # fmt: skip
+        interval = speed(w).train_s
+        total, inside = total + 1, inside + (interval.low <= p["step_s"] <= interval.high)
+    return {"points": total, "inside": inside}
+
+
 # ---- the command's start
 
 
@@ -276,6 +314,11 @@ def show(result: dict[str, Any], every: bool) -> None:
     print("\nverdicts:")
     for name, seen, verdict in result["verdicts"]:
         print(f"  {name}: {seen}; the plan says {verdict}")
+    print("\nrules of other tools on the same steps, mean absolute error (worst):")
+    for name, e in result["peers"].items():
+        print(f"  {name}: {e['mean_absolute']:.0%} ({e['worst']:.0%})")
+    times = result["training_times"]
+    print(f"\ntraining times inside the plan's interval: {times['inside']} of {times['points']}")
     if "start" in result:
         print("\ncold start, seconds of CPU: " + ", ".join(f"{k} {v:.3f}" for k, v in result["start"].items()))
 
@@ -288,9 +331,11 @@ def main() -> int:
     parser.add_argument("--json", action="store_true")
     args = parser.parse_args()
     start = time.perf_counter()
-    result = score([json.loads(line) for line in args.points.read_text(encoding="utf-8").splitlines() if line.strip()])
+    points = [json.loads(line) for line in args.points.read_text(encoding="utf-8").splitlines() if line.strip()]
+    result = score(points)
     result["score_s"] = round(time.perf_counter() - start, 3)
     result["verdicts"] = verdicts()
+    result["peers"], result["training_times"] = peer_rules(points), training_times(points)
     if args.rounds:
         result["start"] = cold_start(args.rounds)
     if args.json:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import statistics
 import warnings
 
@@ -97,3 +98,60 @@ def test_the_closed_form_is_what_is_traced():
     for phase, worst in (("training step", 0.08), ("log-probs", 0.10), ("optimizer step", 0.03)):
         assert abs(statistics.mean(ratios[phase]) - 1) <= 0.02, text
         assert max(abs(r - 1) for r in ratios[phase]) <= worst, text
+
+
+@pytest.mark.parametrize(("vocabulary", "batch", "prompt", "completion"), [(1000, 32, 64, 64), (8000, 16, 200, 40)])
+def test_generation_by_transformers_is_what_runs(vocabulary, batch, prompt, completion):
+    import torch
+    from accelerate import Accelerator
+    from transformers import AutoModelForCausalLM, LlamaConfig
+
+    from memory.tracer import Tracker
+
+    config = LlamaConfig(hidden_size=256, intermediate_size=688, num_hidden_layers=4, num_attention_heads=4, num_key_value_heads=2,
+                         vocab_size=vocabulary, tie_word_embeddings=False, bos_token_id=1, eos_token_id=2)  # fmt: skip
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        accelerator = Accelerator(mixed_precision="bf16", cpu=True)
+        model = accelerator.unwrap_model(accelerator.prepare(AutoModelForCausalLM.from_config(config)))
+        tracker = Tracker()
+        with torch.no_grad(), tracker:
+            for p in model.parameters():
+                tracker.add(p.data)
+            model.generate(torch.ones(batch, prompt, dtype=torch.long), max_new_tokens=completion, min_new_tokens=completion, do_sample=True, top_k=0,
+                           pad_token_id=0)  # fmt: skip
+    w = Workload(read_shape(config.to_dict(), "x"), find_gpu("h200"), batch=batch, prompt=prompt, completion=completion)
+    terms = next(p.terms for p in estimate(w).phases if p.name == "rollout")
+    ours = terms["weights"] + terms["generation"] + terms["bf16_copies"]
+    assert 0.98 <= ours / max(tracker.peaks.values()) <= 1.12
+
+
+SMALL: dict[str, dict] = {
+    "gemma3_text": {},
+    "phi3": {},
+    "glm4": {},
+    "gpt_oss": {"num_local_experts": 8},
+    "glm4_moe": {"n_routed_experts": 8},
+    "deepseek_v3": {"n_routed_experts": 8, "n_group": 1, "topk_group": 1},
+    "qwen3_5_text": {},
+    "qwen3_5_moe_text": {"num_experts": 8},
+}
+
+
+@pytest.mark.parametrize("kind", SMALL)
+def test_parameters_and_adapters_are_those_that_are_made(kind):
+    import torch
+    from grpo_rlvr.memory.catalog import FILE
+    from peft import LoraConfig, get_peft_model
+    from transformers import AutoConfig, AutoModelForCausalLM
+
+    models = json.loads(FILE.read_text(encoding="utf-8"))["models"]
+    fields = next(dict(m) for m in models.values() if m["model_type"] == kind)
+    fields = {k: v for k, v in fields.items() if k not in ("parameters", "source")} | {"num_hidden_layers": 4, **SMALL[kind]}
+    shape = read_shape(fields, kind)
+    with warnings.catch_warnings(), torch.device("meta"):
+        warnings.simplefilter("ignore")
+        model = AutoModelForCausalLM.from_config(AutoConfig.for_model(**fields))
+        assert sum(p.numel() for p in model.parameters()) == shape.parameters
+        model = get_peft_model(model, LoraConfig(r=8, target_modules="all-linear", task_type="CAUSAL_LM"))
+    assert sum(p.numel() for p in model.parameters() if p.requires_grad) == shape.lora_parameters(8, None)
