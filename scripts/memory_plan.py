@@ -56,6 +56,7 @@ def build_parser() -> argparse.ArgumentParser:
     run.add_argument("--nodes", type=int, metavar="N", help="machines")
     run.add_argument("--prompt-tokens", type=int, metavar="N", help="tokens of the longest prompt")
     run.add_argument("--lora", type=int, metavar="RANK", nargs="?", const=16, help="LoRA on all linear layers (rank 16)")
+    run.add_argument("--qlora", type=int, metavar="RANK", nargs="?", const=16, help="the same on a base in 4 bits")
     run.add_argument("--vllm", action="store_true", help="vLLM generates, colocated unless the config says server")
     run.add_argument("--trl", metavar="VERSION", help="plan for this version of TRL instead of the installed one")
     run.add_argument(
@@ -223,6 +224,9 @@ def mapping(args: argparse.Namespace) -> tuple[dict, Path]:
     ):  # fmt: skip
         if value is not None:
             flags[section][key] = value
+    if args.qlora is not None:
+        flags["model"] |= {"lora": {"r": args.qlora}, "dtype": "bfloat16"}
+        flags["grpo"]["model_init_kwargs"] = {"quantization_config": {"load_in_4bit": True, "bnb_4bit_use_double_quant": True}}
     raw = apply_patch(raw, {k: v for k, v in flags.items() if v})
     return with_settings(raw, args.set), path
 

@@ -41,3 +41,18 @@ def test_every_point_is_scored_or_has_a_reason(scored):
 def test_verdicts_are_on_the_right_side():
     for name, seen, verdict in benchmark.verdicts():
         assert (verdict != "NO") == (seen == "fits"), name
+
+
+def test_the_intervals_of_the_training_time_hold():
+    lines = (ROOT / "benchmarks" / "memory_points.jsonl").read_text(encoding="utf-8").splitlines()
+    found = benchmark.training_times([json.loads(line) for line in lines])
+    assert found["points"] == 26 and found["inside"] >= 24
+
+
+def test_the_benchmark_runs(capsys, monkeypatch):
+    monkeypatch.setattr(sys, "argv", ["memory.py", "--rounds", "0", "--json"])
+    assert benchmark.main() == 0
+    result = json.loads(capsys.readouterr().out)
+    assert result["peers"]["ours"]["mean_absolute"] < 0.1 * result["peers"]["4 x weights"]["mean_absolute"]
+    monkeypatch.setattr(sys, "argv", ["memory.py", "--rounds", "0", "--all"])
+    assert benchmark.main() == 0 and "all exact-config points" in capsys.readouterr().out

@@ -110,6 +110,12 @@ def test_mistakes_are_named_with_their_fix(plan, args, code, words, monkeypatch,
     assert words in json.dumps(result["error"], ensure_ascii=False)
 
 
+@pytest.mark.parametrize(("flags", "bits"), [(["--lora"], "none"), (["--lora", "64"], "none"), (["--qlora"], "nf4-double")])
+def test_adapters_by_a_flag(plan, flags, bits):
+    _, result = answer(plan, CONFIG, "--gpu", "rtx-4090", "--model", "Qwen/Qwen3-4B", *flags)
+    assert result["settings"]["quantization"] == bits and result["settings"]["lora_rank"] == (64 if "64" in flags else 16)
+
+
 def test_an_own_gpu_by_its_numbers(plan):
     code, result = answer(plan, CONFIG, "--gpu", "my card", "--gpu-memory", "11.6")
     assert code == 0 and result["usable_gib"] == 11.6
