@@ -149,15 +149,32 @@ class Fit:
 def cheapest_fit(w: Workload) -> Fit | None:
     """The set of levers of least cost with which the run FITS, vLLM's share and context set to match; None if there is none."""
     choices = options(w)
-    sets = sorted(itertools.product(*[[None, *found] for found in choices]), key=_cost)
-    for chosen in sets:
-        taken = [lever for lever in chosen if lever is not None]
-        if _conflict(taken):
-            continue
-        plan = _settled(w, taken)
-        if plan is not None and plan.fits:
-            return _explained(w, taken, plan)
+    if not any(_fits(w, _taken(chosen)) for chosen in _strongest(choices)):
+        return None
+    for chosen in sorted(itertools.product(*[[None, *found] for found in choices]), key=_cost):
+        plan = _fits(w, _taken(chosen))
+        if plan is not None:
+            return _explained(w, _taken(chosen), plan)
     return None
+
+
+def _strongest(choices: list[list[Lever]]) -> Iterator[tuple[Lever | None, ...]]:
+    """The sets that save most, one for each way of holding the weights: if none of them fits, nothing does."""
+    kinds = [found for found in choices if found[0].name in ("dtype", "lora", "qlora", "sharding")]
+    others = [found[-1] for found in choices if found not in kinds]
+    for chosen in itertools.product(*[[None, *found] for found in kinds]):
+        names = {lever.name for lever in chosen if lever}
+        kept = [lever for lever in others if not (names & {"lora", "qlora"} and lever.name in ("optimizer", "reference"))]
+        yield (*chosen, *kept)
+
+
+def _taken(chosen: tuple[Lever | None, ...]) -> list[Lever]:
+    return [lever for lever in chosen if lever is not None]
+
+
+def _fits(w: Workload, levers: list[Lever]) -> Plan | None:
+    plan = None if _conflict(levers) else _settled(w, levers)
+    return plan if plan is not None and plan.fits else None
 
 
 def _cost(levers: tuple[Lever | None, ...]) -> float:
