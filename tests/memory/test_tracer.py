@@ -26,6 +26,8 @@ FAMILIES = {
     "mistral": {**PLAIN, "hidden_size": 768, "num_attention_heads": 12, "tie_word_embeddings": False, "sliding_window": None},
     "phi3": {**PLAIN, "tie_word_embeddings": False, "pad_token_id": 0},
     "gemma3_text": {**PLAIN, "tie_word_embeddings": True, "sliding_window": 512, "layer_types": ["sliding_attention"] * 2 + ["full_attention"]},
+    "qwen3_5_text": {**PLAIN, "tie_word_embeddings": True, "num_hidden_layers": 4, "full_attention_interval": 4, "linear_conv_kernel_dim": 4,
+                     "linear_key_head_dim": 64, "linear_value_head_dim": 64, "linear_num_key_heads": 8, "linear_num_value_heads": 16},
     "qwen3_moe": {**PLAIN, **EXPERTS, "tie_word_embeddings": False, "norm_topk_prob": True},
 }  # fmt: skip
 
@@ -55,6 +57,7 @@ MATRIX: list[tuple[str, dict, dict]] = [
     ("phi3", {"dtype": "float32"}, {}),
     ("gemma3_text", {}, {}),
     ("gemma3_text", {"lora_rank": 16}, {}),
+    ("qwen3_5_text", {}, {"batch": 2}),
     ("qwen3_moe", {}, {}),
     ("qwen3_moe", {"lora_rank": 8}, {}),
 ]

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from grpo_rlvr.memory.head import head_bytes
-from grpo_rlvr.memory.layer import LayerBytes, layer_bytes
+from grpo_rlvr.memory.layer import LayerBytes, delta_net_bytes, layer_bytes
 from grpo_rlvr.memory.rollout import ASLEEP_GIB, Engine, generate_bytes, vllm_engine
 from grpo_rlvr.memory.states import States, states
 from grpo_rlvr.memory.workload import Workload
@@ -144,6 +144,10 @@ def _layers(w: Workload) -> tuple[LayerBytes, float]:
     s = w.shape
     kinds = [(s.block(False), s.layers - s.expert_layers), (s.block(True), s.expert_layers)]
     sizes = [(layer_bytes(block, w.mode, w.batch, w.length), count) for block, count in kinds if count]
+    if s.linear_layers:
+        mlp = s.intermediate if not s.experts else s.active_experts * s.expert_intermediate + s.shared_intermediate
+        mixer = delta_net_bytes(s.hidden, mlp, s.linear_value_heads, s.linear_key_dim, s.linear_value_dim, w.batch * w.length)
+        sizes = [(size, count * s.full_layers / s.layers) for size, count in sizes] + [(mixer, s.linear_layers)]
     largest = LayerBytes(*(max(size[i] for size, _ in sizes) for i in range(3)))
     return largest, sum(size.kept * count for size, count in sizes) / s.layers
 

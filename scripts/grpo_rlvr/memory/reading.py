@@ -198,6 +198,6 @@ def _notes(config: Config, shape: ModelShape, gpu: Gpu, extra: Mapping[str, Any]
     if not gpu.usable_measured:
         assumed.append(f"usable memory of {gpu.title} ({gpu.usable_gib} GiB) is assumed")
     if shape.linear_layers:
-        assumed.append("activations of linear-attention layers counted as those of softmax layers of the same width")
+        assumed.append("linear-attention layers as the reference implementation runs them; flash-linear-attention takes less")
     if extra.get("device_map"):
         assumed.append("device_map is not planned for: all layers on one GPU")

@@ -187,7 +187,7 @@ class ModelShape:
     # ---- activations and cache
 
     def block(self, experts: bool) -> Block:
-        """The layer's sizes for the activations. Linear-attention layers count as softmax layers of the same widths."""
+        """The sizes of a softmax-attention layer for the activations, with the dense or the expert part."""
         f = self.family
         return Block(
             self.hidden, self.q_size, self.kv_size, self.heads, self.shared_intermediate if experts else self.intermediate, f.qk_norm,
