@@ -7,7 +7,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from grpo_rlvr.memory.plan import GIB, Plan, make_plan, tuned
+from grpo_rlvr.memory.estimate import GIB
+from grpo_rlvr.memory.plan import Plan, make_plan, tuned
 from grpo_rlvr.memory.trl_eras import NOW
 from grpo_rlvr.memory.workload import Workload
 

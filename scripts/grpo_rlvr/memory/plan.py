@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 
-from grpo_rlvr.memory.estimate import GIB, HIGH, LOW, NCCL_GIB, Estimate, Phase, estimate
+from grpo_rlvr.memory.estimate import GIB, HIGH, Estimate, Phase, estimate
 from grpo_rlvr.memory.rollout import Engine, vllm_engine
 from grpo_rlvr.memory.workload import Workload
 
@@ -145,11 +145,3 @@ def tuned(w: Workload, capacity: float | None = None) -> Workload | None:
 
 def _own(phase: Phase) -> float:
     return sum(v for k, v in phase.terms.items() if k not in ("vllm_weights", "vllm_overhead", "kv_cache"))
-
-
-def band(phase: Phase) -> tuple[float, float]:
-    """GiB between which the phase's true peak is expected."""
-    return phase.low / GIB, phase.high / GIB
-
-
-__all__ = ["Blocker", "GIB", "HIGH", "LOW", "NCCL_GIB", "Plan", "band", "make_plan", "tuned"]
