@@ -88,8 +88,16 @@ def _dtype(w: Workload) -> Iterator[Lever]:
     if w.dtype != "float32" or w.engine in ("fsdp2", "zero2", "zero3") and w.full:
         return
     if w.lora_rank or w.learning_rate >= BF16_SAFE_RATE:
-        why = "a frozen base in bfloat16 under float32 adapters" if w.lora_rank else f"bfloat16 weights, which a rate of {w.learning_rate:g} survives"
+        why = (
+            "a frozen base in bfloat16 under float32 adapters" + _drift(w)
+            if w.lora_rank
+            else f"bfloat16 weights, which a rate of {w.learning_rate:g} survives"
+        )
         yield Lever("dtype", why, 3, {"dtype": "bfloat16"}, {"model": {"dtype": "bfloat16"}})
+
+
+def _drift(w: Workload) -> str:
+    return "; each sync with vLLM rounds the base a little" if w.vllm != "none" else ""
 
 
 def _optimizer(w: Workload) -> Iterator[Lever]:
@@ -107,7 +115,7 @@ def _adapters(w: Workload) -> Iterator[Lever]:
         yield Lever("lora", "LoRA of rank 16 on all linear layers, base in float32", 10, common, {"model": {"lora": lora}, "grpo": grpo})
         both = {**common, "dtype": "bfloat16"}
         patch = {"model": {"dtype": "bfloat16", "lora": lora}, "grpo": grpo}
-        yield Lever("lora", "LoRA of rank 16 on all linear layers, base in bfloat16", 12, both, patch)
+        yield Lever("lora", "LoRA of rank 16 on all linear layers, base in bfloat16" + _drift(w), 12, both, patch)
     if w.quantization == "none" and w.engine in ("none", "ddp"):
         changes = {"quantization": "nf4-double", "dtype": "bfloat16", "lora_rank": w.lora_rank or 16, "optimizer": "adamw", **rate}
         model = {"dtype": "bfloat16", **({"lora": lora} if w.full else {})}
