@@ -33,7 +33,7 @@ from grpo_rlvr.trl_settings import settings
 __all__ = [
     "AcceptedProbe", "Config", "DataSection", "HardwareSection", "InspectionSection", "LoraSection", "ModelSection", "RewardSection", "RunSection",
     "ServerSection",
-    "config_to_yaml", "load_config",
+    "config_from", "config_to_yaml", "load_config",
 ]  # fmt: skip
 
 SCHEMA = Path(__file__).resolve().parent / "config.schema.json"
@@ -161,7 +161,15 @@ def load_config(path: str | Path) -> Config:
         UserError: kind `config`, with all the problems of the file.
     """
     path = Path(path).expanduser().absolute()
-    raw = yaml_file.read_mapping(path)
+    return config_from(yaml_file.read_mapping(path), path)
+
+
+def config_from(raw: dict, path: Path) -> Config:
+    """The config that the mapping `raw` asks for, as if `path` held it.
+
+    Raises:
+        UserError: kind `config`, with all the problems.
+    """
     try:
         return _build(raw, path)
     except RecursionError:

@@ -29,11 +29,12 @@ class ModelSection:
 
 @dataclass(frozen=True)
 class DataSection:
-    """Where the prompts are. `columns` maps our column names to those in the file."""
+    """Where the prompts are. `columns` maps our column names to those in the file; `prompt_tokens` is the longest prompt's length, if known."""
 
     train: str
     eval: str | None = None
     columns: Mapping[str, str] = field(default_factory=dict)
+    prompt_tokens: int | None = None
     system_prompt: str | None = None
     eval_limit: int = 256
 
@@ -97,11 +98,16 @@ class InspectionSection:
 
 @dataclass(frozen=True)
 class HardwareSection:
-    """The machines: `gpu` is a name of the hardware table, `count` GPUs in each of `nodes` machines."""
+    """The machines: `gpu` is a name of the hardware table, `count` GPUs in each of `nodes` machines train.
+
+    `sharding` None means none on one GPU and ddp on several; `server_gpus` are vLLM's own.
+    """
 
     gpu: str | None = None
     count: int = 1
     nodes: int = 1
+    sharding: str | None = None
+    server_gpus: int = 0
 
 
 @dataclass(frozen=True)
