@@ -5,6 +5,8 @@
 from __future__ import annotations
 
 import json
+from decimal import Decimal
+from fractions import Fraction
 from pathlib import Path
 
 import pytest
@@ -229,14 +231,53 @@ def test_test_code_sees_the_candidate_as_if_it_were_there(reward, source):
         "def f(x):\n    while True: pass",
         "import builtins\nbuiltins.AssertionError = ValueError\ndef f(x): raise builtins.AssertionError",
         "def f(x): return NotImplemented",
+        "class Same:\n    __sub__ = __rsub__ = __mod__ = __xor__ = __truediv__ = lambda *a: 0\n    __abs__ = __float__ = lambda s: 0.0\n    __getattr__ = lambda s, n: lambda *a: True\ndef f(x): return Same()",
+        "class f:\n    __init__ = lambda s, x: None\n    __contains__ = lambda *a: True\n    __sub__ = __rsub__ = lambda s, o: f(o)\n    __abs__ = __round__ = __neg__ = lambda *a: 0\n    __bool__ = lambda s: False",
+        "def f(x): raise StopIteration",
     ],
 )
 @pytest.mark.parametrize("source", ["assert f(2) > 3 and f(2) < 5", "for want in (4,):\n    assert f(2) == want", "import pytest\ndef test_f():\n    assert f(2) == pytest.approx(4)",
-                                    "import unittest\nclass T(unittest.TestCase):\n    def test_f(self):\n        self.assertEqual(f(2), 4)", "assert 4 in [f(2)]"])  # fmt: skip
+                                    "import unittest\nclass T(unittest.TestCase):\n    def test_f(self):\n        self.assertEqual(f(2), 4)", "assert 4 in [f(2)]",
+                                    "assert abs(f(2) - 4) < 1e-6", "assert not 4 - f(2)", "assert f(2) % 4 == 0 and not f(2) ^ 4", "assert all(map(lambda n: f(n) == n * n, range(3)))",
+                                    "import unittest\nclass T(unittest.TestCase):\n    def test_f(self):\n        self.assertAlmostEqual(f(2), 4.0)", "import math\nassert math.isclose(f(2) / 4, 1)"])  # fmt: skip
 def test_test_code_cannot_be_talked_into_a_pass(sandbox_here, code, source):
     reward = make_code_reward(timeout_s=0.5)
     assert score(reward, code, {"asserts": source}) == 0.0
     assert score(reward, "def f(x): return x * x", {"asserts": source}) == 1.0
+
+
+def test_no_value_that_is_returned_makes_the_judge_fail_or_wait(reward):
+    """Each raised in the trainer's own thread, or kept it busy for ever."""
+    values = [
+        "10**5000",
+        "{10**5000: 1}",
+        "Decimal('sNaN')",
+        "Decimal('1e999999999')",
+        "[Decimal('1e-999999999')]",
+        "Fraction(10**9000, 7)",
+        "complex('nan')",
+    ]
+    code = "from decimal import Decimal\nfrom fractions import Fraction\ndef f(x): return {}"
+    columns = [{"entry_point": "f", "cases": [{"args": [1], "expected": want}]} for want in (1, 1.5, True, {"a": 1}, [1])]
+    columns += [{"asserts": f"assert f(1) == {want}"} for want in ("1", "True", "{'a': 1}", "(1,)")]
+    rows = [(code.format(value), tests) for value in values for tests in columns]
+    assert reward([row[0] for row in rows], tests=[row[1] for row in rows]) == [0.0] * len(rows)
+
+
+def test_whole_decimals_and_fractions_are_the_numbers_they_stand_for():
+    assert same_value(3, Decimal("3.0")) and same_value(0.5, Fraction(1, 2)) and same_value(1.5, Decimal("1.5"))
+    assert not same_value(3, Decimal("3.1")) and not same_value(3, Decimal("NaN")) and not same_value(3, Decimal("1e999999"))
+
+
+def test_names_of_typing_are_there_for_a_class_solution_alone(reward):
+    tests = {"entry_point": "f", "cases": [{"args": [[1, 2]], "expected": 3}]}
+    assert score(reward, "class Solution:\n    def f(self, xs: List[int]) -> Optional[int]:\n        return sum(xs)", tests) == 1.0
+    assert score(reward, "def f(xs: List[int]):\n    return sum(xs)", tests) == 0.0
+
+
+def test_test_code_may_use_threads(reward):
+    source = "from concurrent.futures import ThreadPoolExecutor\nwith ThreadPoolExecutor(8) as pool:\n    assert list(pool.map(f, range(300))) == [2 * n for n in range(300)]"
+    assert score(reward, "def f(n): return 2 * n", {"asserts": source}) == 1.0
 
 
 def test_a_check_function_is_given_the_entry_point(reward):

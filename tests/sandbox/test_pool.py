@@ -75,6 +75,18 @@ def test_several_threads_may_ask_at_once(open_one):
     assert got == {n: [2 * n] * 5 for n in range(6)}
 
 
+def test_answers_are_judged_one_by_one_and_a_judge_that_fails_is_a_fault(open_one):
+    pool = open_one(workers=2)
+    got = pool.run([twice(1), twice(2), twice(3)], lambda place, answer: place / (answer.results[0].value - 4))
+    assert got[0] == 0 and got[2] == 1 and isinstance(got[1], SandboxFault) and "ZeroDivisionError" in str(got[1])
+    assert values(pool.run([twice(7)])) == [14]
+
+
+def test_of_long_outputs_only_what_can_matter_is_kept(open_one):
+    (answer,) = open_one().run([Program("print('x' * 5_000_000)", ["", ""], [10, 20])])
+    assert [len(run.text) for run in answer.results] == [11, 21]
+
+
 def test_loops_do_not_hold_up_the_others(open_one):
     """Two endless loops among many, two workers: the loops run beside each other."""
     pool = open_one(workers=2, timeout_s=1.0)

@@ -23,13 +23,13 @@ def send_bytes(fd, data):
         view = view[os.write(fd, view) :]
 
 
-def receive(fd):
-    """One message, or None at the end of the pipe; ValueError for what is no message."""
+def receive(fd, most=MOST_BYTES):
+    """One message, or None at the end of the pipe; ValueError for what is no message, or a longer one."""
     head = _exactly(fd, 4)
     if head is None:
         return None
     size = int.from_bytes(head, "big")
-    if size > MOST_BYTES:
+    if size > most:
         raise ValueError(f"a message of {size} bytes")
     body = _exactly(fd, size)
     return None if body is None else json.loads(body.decode())

@@ -15,6 +15,7 @@ CLONE_NEWNS, CLONE_NEWIPC, CLONE_NEWUSER, CLONE_NEWPID = 0x20000, 0x8000000, 0x1
 MS_RDONLY, MS_NOSUID, MS_NODEV, MS_NOEXEC, MS_REC, MS_PRIVATE = 1, 2, 4, 8, 0x4000, 0x40000
 PR_SET_DUMPABLE, PR_SET_SECCOMP, PR_SET_CHILD_SUBREAPER, PR_SET_NO_NEW_PRIVS = 4, 22, 36, 38
 EPERM, ENOSYS = 1, 38
+STACK_BYTES = 64 << 20
 ALLOW, ERRNO, KILL = 0x7FFF0000, 0x50000, 0x80000000
 
 _libc = ctypes.CDLL(None, use_errno=True)
@@ -102,6 +103,9 @@ def limit(memory_mib, processes, file_mib, cpu_s):
         hard = resource.getrlimit(name)[1]
         value = value if hard == resource.RLIM_INFINITY else min(value, hard)
         resource.setrlimit(name, (value, value))
+    # Deep recursion through C (a cached function, a sort's key) needs more than the usual 8 MiB; counts as memory once it is used.
+    hard = resource.getrlimit(resource.RLIMIT_STACK)[1]
+    resource.setrlimit(resource.RLIMIT_STACK, (STACK_BYTES if hard == resource.RLIM_INFINITY else min(STACK_BYTES, hard), hard))
 
 
 def drop_capabilities():
