@@ -68,6 +68,8 @@ def test_long_text_stays_linear(text):
         ({"asserts": "assert f(1) == = 2"}, "not Python"), ({"asserts": "assert 1 == 1"}, "nothing of the candidate"), ({"asserts": 3}, "int"),
         ({"asserts": "def check(candidate):\n    assert candidate(1) == 2"}, "entry_point"),
         ({"asserts": "assert f(1) == 1", "stdin_stdout": [{"stdin": "", "stdout": "1"}]}, "exactly one"),
+        ({"entry_point": "f", "cases": [{"args": json.loads("[" * 150 + "]" * 150), "expected": 1}]}, "case 0: its arguments are nested too deeply"),
+        ({"stdin_stdout": [{"stdin": "\ud800", "stdout": "1"}]}, "test 0: stdin holds half"),
     ],
 )  # fmt: skip
 def test_tests_that_cannot_tell_right_from_wrong_are_refused(tests, said):

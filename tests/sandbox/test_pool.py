@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import os
 import pickle
+import platform
 import signal
 import subprocess
 import sys
@@ -85,6 +86,29 @@ def test_answers_are_judged_one_by_one_and_a_judge_that_fails_is_a_fault(open_on
 def test_of_long_outputs_only_what_can_matter_is_kept(open_one):
     (answer,) = open_one().run([Program("print('x' * 5_000_000)", ["", ""], [10, 20])])
     assert [len(run.text) for run in answer.results] == [11, 21]
+
+
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="needs the C library that overwrites what is freed")
+def test_no_candidate_finds_the_code_of_another_in_memory(open_one):
+    """A fork inherits what its server has freed. The shortest may be found; see jail.forget_what_is_freed."""
+    pool = open_one()
+    looking = """
+import re
+def f(x):
+    found = 0
+    for line in open("/proc/self/maps"):
+        place, rights = line.split()[:2]
+        if "r" in rights and "[v" not in line:
+            start, end = (int(number, 16) for number in place.split("-"))
+            with open("/proc/self/mem", "rb", 0) as memory:
+                memory.seek(start)
+                found += len(re.findall(b"code of anothe[r]", memory.read(end - start)))
+    return found
+"""
+    for lines in (200, 1000, 8000):
+        pool.run([Calls(TWICE + "\n# the code of another" * lines, "f", [((1,), {})])])
+        assert values(pool.run([Calls(looking, "f", [((1,), {})])])) == [0]
+    assert values(pool.run([Calls(looking + "# the code of another", "f", [((1,), {})])]))[0] > 0
 
 
 def test_loops_do_not_hold_up_the_others(open_one):
@@ -190,6 +214,17 @@ def test_a_sandbox_that_does_not_start_gives_no_score(command, monkeypatch, capl
     assert reward([TWICE, TWICE, ""], tests=[TESTS] * 3) == [None, None, 0.0]  # where nothing was handed in, nothing has to run
     assert reward.unscored == 2 and sum(reward.faults.values()) == 2 and caplog.text.count("could not be scored") == 1
     pool.close()
+
+
+def test_standard_streams_that_are_closed_are_no_hindrance(backend):
+    code = f"""
+import sys
+sys.path.insert(0, {str(ROOT / "scripts")!r})
+from grpo_rlvr.rewards import make_code_reward
+sys.exit(make_code_reward("bubblewrap")([{TWICE!r}], tests=[{TESTS!r}]) != [1.0])
+"""
+    done = subprocess.run(["sh", "-c", 'exec "$0" -c "$1" <&- >&- 2>&-', sys.executable, code], timeout=100)
+    assert done.returncode == 0
 
 
 def test_a_full_disk_of_the_host_changes_nothing(backend):

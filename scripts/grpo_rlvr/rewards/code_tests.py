@@ -9,6 +9,7 @@ from typing import Any
 
 from grpo_rlvr.rewards.code_asserts import compile_asserts
 from grpo_rlvr.rewards.strict_json import NotJson, parse_strict
+from grpo_rlvr.sandbox.inside.values import TooLarge, encode
 
 KINDS = "stdin_stdout, entry_point with cases, or asserts"
 
@@ -89,6 +90,10 @@ def _call_tests(entry: str, cases: Any) -> CallTests:
         args, kwargs = [] if args is None else args, {} if kwargs is None else kwargs
         if not isinstance(args, Sequence) or isinstance(args, str) or not isinstance(kwargs, Mapping):
             raise ValueError(f"case {number}: args is a list of arguments, kwargs an object")
+        try:
+            encode([list(args), dict(kwargs)])
+        except (TooLarge, RecursionError):
+            raise ValueError(f"case {number}: its arguments are nested too deeply or too large to be handed over") from None
         calls.append((tuple(args), dict(kwargs)))
         expected.append(Expected(case["expected"]))
     if all(want.value is None for want in expected):
@@ -103,6 +108,10 @@ def _program_tests(tests: Any) -> ProgramTests:
         stdin = "" if stdin is None else stdin
         if not isinstance(stdin, str) or not isinstance(stdout, str):
             raise ValueError(f"test {number}: stdin and stdout are text")
+        try:
+            stdin.encode("utf-8", "surrogateescape")
+        except UnicodeEncodeError:
+            raise ValueError(f"test {number}: stdin holds half a surrogate pair, which no input can") from None
         inputs.append(stdin)
         outputs.append(stdout)
     if not any(text.strip() for text in outputs):

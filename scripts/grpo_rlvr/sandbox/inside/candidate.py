@@ -73,8 +73,8 @@ def _stream(fd, name, mode, errors):
 
 
 def load(text, names, module_name="candidate", program=False):
-    """Run the code that a completion hands in, as the module `module_name`; returns the module."""
-    code = choose(text, names, program)
+    """Run the code that a completion (UTF-8, also of surrogates) hands in, as the module `module_name`; returns the module."""
+    code = choose(text.decode("utf-8", "surrogatepass"), names, program)
     if code is None:
         raise SyntaxError("no finished block of code")
     compiled = compile(code, FILE, "exec", dont_inherit=True, optimize=0)

@@ -14,7 +14,7 @@ CLONE_CHILD_SETTID, CLONE_NEWCGROUP, CLONE_NEWUTS, CLONE_NEWNET = 0x1000000, 0x2
 CLONE_NEWNS, CLONE_NEWIPC, CLONE_NEWUSER, CLONE_NEWPID = 0x20000, 0x8000000, 0x10000000, 0x20000000
 MS_RDONLY, MS_NOSUID, MS_NODEV, MS_NOEXEC, MS_REC, MS_PRIVATE = 1, 2, 4, 8, 0x4000, 0x40000
 PR_SET_DUMPABLE, PR_SET_SECCOMP, PR_SET_CHILD_SUBREAPER, PR_SET_NO_NEW_PRIVS = 4, 22, 36, 38
-EPERM, ENOSYS = 1, 38
+EPERM, ENOSYS, M_PERTURB = 1, 38, -6
 STACK_BYTES = 64 << 20
 ALLOW, ERRNO, KILL = 0x7FFF0000, 0x50000, 0x80000000
 
@@ -77,6 +77,12 @@ def _thread_id_address():
         if ctypes.c_int.from_address(base + offset).value == wanted:
             return base + offset
     return 0
+
+
+def forget_what_is_freed(wanted):
+    """Whether the C library overwrites memory that is given back (glibc; see mallopt(3)): a fork inherits also what is no longer in use."""
+    if hasattr(_libc, "mallopt"):
+        _libc.mallopt(M_PERTURB, 0xA5 if wanted else 0)
 
 
 def private_mounts(tmp_mib):
