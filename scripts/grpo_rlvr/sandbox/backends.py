@@ -59,7 +59,8 @@ class Backend:
 class Bubblewrap(Backend):
     """bwrap: no network, no host files but the interpreter's, no environment, and all processes die with it.
 
-    As root it is started as the user `nobody`, since limits on processes do not bind root.
+    As root it is started as the user `nobody`, since limits on processes do not bind root (they do bind the root of a name space without
+    other users).
     """
 
     name = "bubblewrap"
@@ -69,7 +70,7 @@ class Bubblewrap(Backend):
         if self.binary is None:
             raise MissingError("sandbox", Problem("bubblewrap", "there is no bwrap on this machine", INSTALL))
         self.server = server
-        self.user = NOBODY if os.getuid() == 0 else None
+        self.user = NOBODY if os.getuid() == 0 and _has_user(NOBODY) else None
         self.python: Interpreter = find_interpreter(python, os.getuid() if self.user is None else self.user)
 
     @contextlib.contextmanager
@@ -105,6 +106,15 @@ class Bubblewrap(Backend):
         given += ["--proc", "/proc", "--dev", "/dev", "--size", str(16 << 20), "--tmpfs", "/dev/shm", "--remount-ro", "/dev"]
         given += ["--size", str(limits.tmp_mib << 20), "--tmpfs", "/tmp", "--remount-ro", "/", "--chdir", "/tmp"]
         return given if self.server else [*given, "--as-pid-1"]
+
+
+def _has_user(uid: int) -> bool:
+    """Whether there is such a user here: in a user name space with root alone (a rootless container, `unshare -r`) there is none."""
+    try:
+        ranges = [tuple(map(int, line.split())) for line in Path("/proc/self/uid_map").read_text(encoding="ascii").splitlines()]
+    except (OSError, ValueError):
+        return True
+    return any(first <= uid < first + count for first, _, count in ranges)
 
 
 def _open(path: str | Path, flags: int) -> int:
