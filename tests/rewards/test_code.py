@@ -70,6 +70,9 @@ def test_long_text_stays_linear(text):
         ({"asserts": "assert f(1) == 1", "stdin_stdout": [{"stdin": "", "stdout": "1"}]}, "exactly one"),
         ({"entry_point": "f", "cases": [{"args": json.loads("[" * 150 + "]" * 150), "expected": 1}]}, "case 0: its arguments are nested too deeply"),
         ({"stdin_stdout": [{"stdin": "\ud800", "stdout": "1"}]}, "test 0: stdin holds half"),
+        ({"entry_point": "f", "cases": [{"input": [1], "expected": 2}]}, "case 0 has the key 'input' and none of args, kwargs"),
+        ({"stdin_stdout": [{"input": "1", "stdout": "2"}]}, "test 0 has the key 'input' and none of stdin"),
+        ({"asserts": "def test_it(capsys):\n    f()\n    assert capsys"}, "fixture 'capsys'"), ({"asserts": []}, "empty"), ({"asserts": [1]}, "list"),
     ],
 )  # fmt: skip
 def test_tests_that_cannot_tell_right_from_wrong_are_refused(tests, said):
@@ -246,6 +249,23 @@ def test_test_code_cannot_be_talked_into_a_pass(sandbox_here, code, source):
     reward = make_code_reward(timeout_s=0.5)
     assert score(reward, code, {"asserts": source}) == 0.0
     assert score(reward, "def f(x): return x * x", {"asserts": source}) == 1.0
+
+
+@pytest.mark.parametrize("entry", ["Solution().twice", "Solution.twice", "twice"])
+def test_a_check_function_is_given_a_method_of_class_solution(reward, entry):
+    code = "class Solution:\n    def twice(self, n: int) -> int:\n        return 2 * n"
+    tests = {"asserts": "def check(candidate):\n    for n in range(3):\n        assert candidate(n=n) == 2 * n\n", "entry_point": entry}
+    assert score(reward, code, tests) == 1.0 and score(reward, code.replace("2", "3"), tests) == 0.0
+    assert score(reward, code, {"entry_point": entry, "cases": [{"args": [4], "expected": 8}]}) == 1.0
+
+
+def test_asserts_may_be_a_list_and_unittest_may_be_started_by_the_tests(reward):
+    cases = "import unittest\nclass T(unittest.TestCase):\n    def test_f(self):\n        self.assertEqual(f(2), 4)\nunittest.main()"
+    for asserts in (["assert f(2) == 4", "assert f(3) == 6"], cases, "n = f(2)\nn += f(1)\nassert n == 6"):
+        assert score(reward, "def f(n): return 2 * n", {"asserts": asserts}) == 1.0
+        assert score(reward, "def f(n): return 3 * n", {"asserts": asserts}) == 0.0
+    adder = "class V:\n    def __init__(self, n): self.n = n\n    def __iadd__(self, other):\n        self.n += other.n\n        return self"
+    assert score(reward, adder, {"asserts": "v = w = V(1)\nv += V(2)\nassert v.n == 3 and w is v"}) == 1.0
 
 
 def test_no_value_that_is_returned_makes_the_judge_fail_or_wait(reward):

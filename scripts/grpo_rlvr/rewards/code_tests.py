@@ -72,6 +72,8 @@ def read_tests(value: Any) -> CallTests | ProgramTests | SourceTests:
     if kinds == ["stdin_stdout"]:
         return _program_tests(given["stdin_stdout"])
     entry = given.get("entry_point")
+    if isinstance(entry, str):
+        entry = entry.strip().replace("().", ".", 1)  # as in `Solution().method`
     if entry is not None and not _is_name(entry):
         raise ValueError(f"entry_point is {str(entry)[:60]!r}, not the name of a function, Class.method, or a method of class Solution")
     if kinds == ["asserts"]:
@@ -86,6 +88,7 @@ def _call_tests(entry: str, cases: Any) -> CallTests:
     for number, case in enumerate(_rows(cases, "cases")):
         if "expected" not in case:
             raise ValueError(f"case {number} has no 'expected'")
+        _known_keys(f"case {number}", case, ("args", "kwargs"), ("expected",))
         args, kwargs = case.get("args"), case.get("kwargs")
         args, kwargs = [] if args is None else args, {} if kwargs is None else kwargs
         if not isinstance(args, Sequence) or isinstance(args, str) or not isinstance(kwargs, Mapping):
@@ -104,6 +107,7 @@ def _call_tests(entry: str, cases: Any) -> CallTests:
 def _program_tests(tests: Any) -> ProgramTests:
     inputs, outputs = [], []
     for number, test in enumerate(_rows(tests, "stdin_stdout")):
+        _known_keys(f"test {number}", test, ("stdin",), ("stdout",))
         stdin, stdout = test.get("stdin"), test.get("stdout")
         stdin = "" if stdin is None else stdin
         if not isinstance(stdin, str) or not isinstance(stdout, str):
@@ -120,6 +124,8 @@ def _program_tests(tests: Any) -> ProgramTests:
 
 
 def _source_tests(source: Any, entry: str | None) -> CallTests | SourceTests:
+    if isinstance(source, Sequence) and not isinstance(source, (str, bytes)) and all(isinstance(line, str) for line in source):
+        source = "\n".join(source)
     if not isinstance(source, str) or not source.strip():
         raise ValueError("asserts is empty" if isinstance(source, str) else f"asserts is a {type(source).__name__}, not Python source")
     compiled = compile_asserts(source)
@@ -132,8 +138,15 @@ def _source_tests(source: Any, entry: str | None) -> CallTests | SourceTests:
         )
     if compiled.needs_entry and entry is None:
         raise ValueError("the asserts define check(candidate) and never call it: name the function as entry_point, or add check(f)")
-    names = dict.fromkeys([*compiled.names, *([entry] if entry else [])])
+    names = dict.fromkeys([*compiled.names, *([entry.partition(".")[0]] if entry else [])])
     return SourceTests(source, tuple(names), compiled.top_level, entry if compiled.needs_entry else None)
+
+
+def _known_keys(where: str, row: Mapping, inputs: tuple[str, ...], others: tuple[str, ...]) -> None:
+    """ValueError where the inputs may stand under another name; further keys beside them are notes."""
+    unknown = [str(key) for key in row if key not in (*inputs, *others)]
+    if unknown and not any(key in row for key in inputs):
+        raise ValueError(f"{where} has the key {sorted(unknown)[0]!r} and none of {', '.join(inputs)}")
 
 
 def _rows(value: Any, name: str) -> Sequence[Mapping]:
