@@ -69,8 +69,8 @@ def show(result: dict[str, Any]) -> None:
     shape = f"{result['batch']} x ({result['prompt_tokens']} + {result['completion_tokens']}) tokens"
     say(f"one worst-case step on {result['device']}: {shape}, {result['completions_a_generation']} completions a generation")
     if result["device"] == "cpu":
-        say("  on a CPU: resident memory of the process beyond what it held before the model;")
-        say("  a check of the plan's arithmetic, not of a GPU")
+        say("  on a CPU: resident memory of the process beyond Python and its libraries;")
+        say("  it has room for buffers of the CPU's kernels, and is no measure of a GPU")
     say(f"  by {result['method']}"[:300])
     if result.get("plan") is None:
         say(f"  there is no plan to hold it against: {result['plan_error']}")

@@ -102,13 +102,14 @@ def measured_step(config: Config, settings: dict[str, Any], rows: Sequence[dict]
     watch(trainer, meter)
     tokens = _lengths(trainer)
     trainer.train()
-    own = base if meter.probe.device == "cpu" else 0
+    # Python and its libraries, which only resident memory counts: what was there before the model, and after the first step beside it.
+    own = {p: 0 if meter.probe.device != "cpu" else base if p == "start" else watcher.base for p in meter.peaks}
     return {
         "device": torch.cuda.get_device_name() if meter.probe.device == "cuda" else "cpu", "method": meter.probe.method, "rank": args.process_index,
         "processes": args.world_size, "prompt_tokens": tokens[0], "completion_tokens": tokens[1], "batch": args.per_device_train_batch_size,
-        "completions_a_generation": args.per_device_train_batch_size * args.steps_per_generation, "base_gib": gib(own),
+        "completions_a_generation": args.per_device_train_batch_size * args.steps_per_generation, "base_gib": gib(max(own.values())),
         "autocast": bool(args.bf16 or args.fp16), "steps_run": trainer.state.global_step,
-        "measured": {p: {k: gib(v - (own if k == "peak" else 0)) for k, v in meter.peaks[p].items()} for p in PHASES if p in meter.peaks},
+        "measured": {p: {k: gib(v - (own[p] if k == "peak" else 0)) for k, v in meter.peaks[p].items()} for p in PHASES if p in meter.peaks},
         "held": {k: gib(v) for k, v in watcher.held.items()}, "seconds": {k: round(v, 3) for k, v in meter.seconds.items()},
     }  # fmt: skip
 
@@ -151,6 +152,7 @@ class Watcher(TrainerCallback):
 
     def __init__(self, meter: Meter, steps: int) -> None:
         self.meter, self.steps, self.held = meter, steps, {}
+        self.base = 0
 
     def on_pre_optimizer_step(self, args, state, control, model=None, optimizer=None, **kwargs):
         if state.global_step == self.steps - 1:
@@ -160,8 +162,12 @@ class Watcher(TrainerCallback):
     def on_optimizer_step(self, args, state, control, **kwargs):
         self.meter.pop()
 
-    def on_step_end(self, args, state, control, **kwargs):
+    def on_step_end(self, args, state, control, model=None, optimizer=None, **kwargs):
         if state.global_step == 1:
+            probe = self.meter.probe
+            probe.settle()
+            # What a first step imports and keeps for itself is no part of the run's memory on a GPU.
+            self.base = max(0, probe.now() - sum(held(model, optimizer, self.trainer.ref_model).values()))
             self.meter.forget()
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import ctypes
+import gc
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -27,6 +29,9 @@ class CudaProbe:
 
         torch.cuda.synchronize()
         torch.cuda.reset_peak_memory_stats()
+
+    def settle(self) -> None:
+        """Nothing: torch counts what is allocated, not what it keeps."""
 
     def peak(self) -> dict[str, int]:
         import torch
@@ -55,6 +60,12 @@ class RssProbe:
     def reset(self) -> None:
         if self.resets:
             self._clear()
+
+    def settle(self) -> None:
+        """Give back what was freed, so that it is not taken for something that is held."""
+        gc.collect()
+        with contextlib.suppress(OSError, AttributeError):
+            ctypes.CDLL("libc.so.6").malloc_trim(0)
 
     def peak(self) -> dict[str, int]:
         return {"peak": (self._status("VmHWM") if self.resets else None) or self._so_far()}
