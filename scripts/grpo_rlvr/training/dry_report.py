@@ -70,7 +70,8 @@ def show(result: dict[str, Any]) -> None:
     say(f"one worst-case step on {result['device']}: {shape}, {result['completions_a_generation']} completions a generation")
     if result["device"] == "cpu":
         say("  on a CPU: resident memory of the process beyond Python and its libraries;")
-        say("  it has room for buffers of the CPU's kernels, and is no measure of a GPU")
+        say("  no measure of a GPU: TRL's loss makes several copies of a tile here, which its")
+        say("  GPU kernels do not; weights, gradients and states are counted exactly")
     say(f"  by {result['method']}"[:300])
     if result.get("plan") is None:
         say(f"  there is no plan to hold it against: {result['plan_error']}")
