@@ -193,14 +193,14 @@ def _within(meter: Meter, phase: str, function: Callable) -> Callable:
 
 
 def _lengths(trainer: Any) -> list[int]:
-    """[prompt, completion] tokens of the longest that was generated, filled while the trainer works."""
+    """[tokens of the longest prompt, of the shortest completion], filled while the trainer works; all completions should be at the limit."""
     found, generate = [0, 0], trainer._generate
 
     @functools.wraps(generate)
     def noted(*args, **kwargs):
         out = generate(*args, **kwargs)
-        for i in (0, 1):
-            found[i] = max([found[i], *(len(ids) for ids in out[i])])
+        found[0] = max([found[0], *(len(ids) for ids in out[0])])
+        found[1] = min([found[1] or 10**9, *(len(ids) for ids in out[1])])
         return out
 
     trainer._generate = noted
