@@ -62,6 +62,9 @@ def train(args) -> tuple[int, dict]:
         findings += launch.check_golds(config, rewards, rows, held_out)
     checked = launch.report_check(config, settings, rows, findings, args.resume) if args.check else None
 
+    if args.dry_step:
+        return launch.dry_step(config, settings, rows, launch.model_path(config))
+
     # 3. Has a person read samples, and is everything they judged still the same?
     gate = launch.open_gate(config, rewards, rows, args.without_gate)
     if checked:
@@ -94,13 +97,13 @@ def train(args) -> tuple[int, dict]:
         launch.prepare(trainer, config, rows)
 
         # 5. Train. A signal saves a checkpoint and ends here with fewer steps than asked for.
-        with progress, launch.explained_failures(), launch.steps_left():
+        with progress, launch.explained_failures(config), launch.steps_left():
             trainer.train(resume_from_checkpoint=str(checkpoint) if checkpoint else None)
         if trainer.state.global_step < trainer.state.max_steps:
             return launch.stopped(trainer, run, stop)
 
         # 6. What was learned: the same held-out prompts as before the first step.
-        with launch.explained_failures():
+        with launch.explained_failures(config):
             if held_out and launch.needs_evaluation(run, trainer.state.global_step):
                 trainer.evaluate()
             trainer.save_model(str(run.model))
@@ -110,12 +113,14 @@ def train(args) -> tuple[int, dict]:
 if __name__ == "__main__":
     parser = cli.parser("train.py", "Train with GRPO, after the inspection gate.", [
         "train.py config.yaml --check     everything but the training",
+        "train.py config.yaml --dry-step  one worst-case step on this device, beside the memory plan",
         "train.py config.yaml             train; one JSON line a logged step on stdout",
         "train.py config.yaml --resume    go on from the last whole checkpoint",
         "accelerate launch train.py config.yaml",
     ])  # fmt: skip
     parser.add_argument("config", help="the config.yaml of the project")
     parser.add_argument("--check", action="store_true", help="check config, data, gate, settings and machine; do not train")
+    parser.add_argument("--dry-step", action="store_true", help="measure the longest step on this device; needs no gate, keeps no weights")
     parser.add_argument("--resume", action="store_true", help="go on from the last whole checkpoint of the run folder")
     parser.add_argument("--without-gate", metavar="REASON", help="train without an open gate; the reason is recorded in the run")
     parser.add_argument("--json", action="store_true", help="one JSON object on stdout at the end; progress lines go to stderr")

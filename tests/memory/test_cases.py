@@ -217,3 +217,20 @@ def test_m37_micro_batches_change_the_training_alone():
 def test_m40_eight_gigabytes_are_not_enough_for_full_tuning():
     card = Gpu("4060", "RTX 4060", 7.6, 7.6, 272, 60)
     assert make_plan(run("Qwen/Qwen2.5-0.5B-Instruct", card, batch=4, completion=1024)).verdict == "NO"
+
+
+# transformers 5.17, quantizer_finegrained_fp8.py: is_trainable is False; 1 byte a weight, 2 once dequantised
+def test_float8_weights_are_counted_and_refused(tmp_path):
+    from grpo_rlvr.config import config_from
+    from grpo_rlvr.memory.reading import read_workload
+
+    def plan(quantization: dict):
+        raw = {"model": {"name_or_path": "Qwen/Qwen3-30B-A3B", "dtype": "bfloat16", "lora": {}}, "data": {"train": "t.jsonl"},
+               "rewards": [{"use": "exact"}], "hardware": {"gpu": "h200"},
+               "grpo": {"model_init_kwargs": {"quantization_config": {"quant_method": "fp8", **quantization}}}}  # fmt: skip
+        return make_plan(read_workload(config_from(raw, tmp_path / "c.yaml")))
+
+    small, large = plan({}), plan({"dequantize": True})
+    assert {b.code for b in small.blockers} == {"fp8-training"} and large.blockers == ()
+    assert small.estimate.states.weights == pytest.approx(30.53e9, rel=0.03)
+    assert large.estimate.states.weights == pytest.approx(2 * 30.53e9, rel=0.001)

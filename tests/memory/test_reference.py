@@ -32,12 +32,15 @@ def test_the_tables_are_those_that_are_printed():
 
 
 def test_the_accuracy_is_that_of_the_benchmark():
-    spec = importlib.util.spec_from_file_location("memory_benchmark", ROOT / "benchmarks" / "memory.py")
+    sys.path.append(str(ROOT / "benchmarks"))
+    spec = importlib.util.spec_from_file_location("memory_benchmark", ROOT / "benchmarks" / "memory_accuracy.py")
     benchmark = importlib.util.module_from_spec(spec)
     sys.modules["memory_benchmark"] = benchmark
     spec.loader.exec_module(benchmark)
     lines = (ROOT / "benchmarks" / "memory_points.jsonl").read_text(encoding="utf-8").splitlines()
-    assert part("accuracy") == benchmark.markdown(benchmark.score([json.loads(line) for line in lines]))
+    result = benchmark.whole_result([json.loads(line) for line in lines], benchmark.peers(rules=True))
+    assert part("accuracy") == benchmark.markdown(result)
+    assert part("peers") == benchmark.peers_markdown(result)
 
 
 @pytest.mark.parametrize("block", BLOCKS, ids=lambda b: yaml.safe_load(b)["hardware"]["gpu"] + "-" + yaml.safe_load(b)["model"]["name_or_path"][-12:])

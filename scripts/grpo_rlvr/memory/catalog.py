@@ -41,6 +41,12 @@ def bundled_shape(name: str) -> ModelShape | None:
     return read_shape(data["models"][data["same_shape"].get(found, found)], found)
 
 
+def bundled_fields(name: str) -> dict[str, Any]:
+    """The config of a bundled model, by its exact name."""
+    data = _bundled()
+    return {k: v for k, v in data["models"][data["same_shape"].get(name, name)].items() if k not in ("parameters", "source")}
+
+
 def find_shape(name: str, base: Path, as_type: str | None = None) -> ModelShape:
     """The shape of `name`: a folder or a config.json (relative to `base`), else a bundled or cached hub name.
 

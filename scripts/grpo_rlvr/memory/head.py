@@ -55,7 +55,7 @@ def head_bytes(kind: str, hidden: int, vocab: int, mode: Mode, tokens: int, scor
 
 def _chunked(hidden: int, vocab: int, scored: int, mode: Mode) -> tuple[float, float, float, float]:
     """(forward work, saved, backward work, still there while the last norm goes back)."""
-    tile = min(scored, TILE_TOKENS) * TILE_ENTRIES * 2
+    tile = min(scored, TILE_TOKENS) * TILE_ENTRIES * (2 if mode.autocast else mode.weight_width)
     narrow = mode.weight_width > 2 and mode.autocast
     cast = min(TILE_ENTRIES, vocab) * hidden * 2 if narrow else 0
     # In the backward the next slice of the head is cast before the last one is let go.

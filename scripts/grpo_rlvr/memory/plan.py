@@ -70,6 +70,10 @@ def _parallel(w: Workload):
     if w.vllm != "none" and w.shape.heads % tp:
         message = f"vllm_tensor_parallel_size {tp} does not divide the model's {w.shape.heads} attention heads"
         yield Blocker("tensor-parallel", message, "set it to a power of two that does")
+    if w.quantization == "fp8":
+        message = "transformers does not train on float8 weights (its quantizer says so, and the trainer refuses); the sizes are what they would take"
+        fix = "quantization_config: {quant_method: fp8, dequantize: true} loads them in two bytes; or a bfloat16 checkpoint, or 4 bits"
+        yield Blocker("fp8-training", message, fix)
     if w.vllm == "colocate" and w.quantization == "int8":
         yield Blocker("int8-vllm", "TRL refuses 8-bit models with colocated vLLM", "load it in 4 bits, or use_vllm: false")
 

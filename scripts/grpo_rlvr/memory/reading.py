@@ -53,7 +53,7 @@ def read_workload(config: Config, *, gpu: Gpu | None = None, shape: ModelShape |
     lora = config.model.lora
     vllm = ("colocate" if get("vllm_mode") == "colocate" else "server") if get("use_vllm") else "none"
     prompt = _prompt_tokens(config, get("vllm_max_model_length"), completion, assumed)
-    quantization = _quantization(extra.get("quantization_config"), shape, assumed)
+    quantization = _quantization(extra.get("quantization_config"), shape, lora is not None, assumed)
     if quantization != "none" and lora is None:
         raise UserError("memory", Problem("model.lora", "a quantised model cannot be tuned without adapters", "add `lora:` under `model:`"))
     _notes(config, shape, gpu, extra, assumed)
@@ -116,12 +116,16 @@ def _zero_stage(value: Any, base: Path) -> int:
     return part.get("stage", 0) if isinstance(part, Mapping) else 0
 
 
-def _quantization(value: Any, shape: ModelShape, assumed: list[str]) -> str:
+def _quantization(value: Any, shape: ModelShape, adapters: bool, assumed: list[str]) -> str:
+    method = shape.quantized
     if isinstance(value, Mapping):
+        method = "" if value.get("dequantize") else str(value.get("quant_method") or method)
         if value.get("load_in_4bit"):
             return "nf4-double" if value.get("bnb_4bit_use_double_quant") else "nf4"
         if value.get("load_in_8bit"):
             return "int8"
+    if method == "fp8" and adapters:
+        return "fp8"
     if shape.quantized:
         assumed.append(f"the checkpoint is quantised ({shape.quantized}); the plan counts its weights as if they were not")
     return "none"

@@ -50,7 +50,8 @@ def vllm_engine(w: Workload) -> Engine:
     """vLLM as TRL starts it (util x total, `max_num_batched_tokens` 4096, bf16 weights whatever the trainer's)."""
     s, tp = w.shape, w.tensor_parallel
     # A 4-bit policy is loaded as bitsandbytes 4-bit; the rest as the checkpoint has it, two bytes.
-    weights = base_bytes(s, 2, "nf4" if w.four_bit and w.vllm == "colocate" else "none") / tp
+    stored = "nf4" if w.four_bit and w.vllm == "colocate" else "fp8" if s.quantized == "fp8" and w.quantization == "fp8" else "none"
+    weights = base_bytes(s, 2, stored) / tp
     own = s.max_context or 32768
     context = w.context or own
     need = _pages(w.length)

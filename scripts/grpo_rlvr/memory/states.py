@@ -52,8 +52,13 @@ class States:
 
 
 def base_bytes(shape: ModelShape, width: float, quantization: str) -> float:
-    """The model's weights: 4-bit blocks hold half a byte and a float32 scale of each 64 (an 8-bit one of each 64 when doubled); embeddings,
-    head, norms and experts, which are no linear layers, keep `width`."""
+    """The model's weights.
+
+    4-bit blocks hold half a byte and a float32 scale of each 64 (an 8-bit one of each 64 when doubled); embeddings, head, norms and experts,
+    which are no linear layers, keep `width`. float8 has one byte and a float32 scale of each 128 x 128, in experts too.
+    """
+    if quantization == "fp8":
+        return (shape.parameters - shape.embedding_parameters) * (1 + 4 / 128**2) + shape.embedding_parameters * width
     packed = {"none": None, "nf4": 0.5 + 4 / 64, "nf4-double": 0.5 + 1 / 64 + 4 / 64 / 256, "int8": 1.0}[quantization]
     if packed is None:
         return shape.parameters * width

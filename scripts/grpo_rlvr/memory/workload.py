@@ -19,7 +19,7 @@ WIDTHS = {"float32": 4, "bfloat16": 2, "float16": 2, "auto": 2}
 class Workload:
     """One training run. Lengths in tokens, the batch in completions of one GPU's forward pass.
 
-    `quantization`: none, nf4, nf4-double or int8 of the frozen base. `targets` None: adapters on all linear layers.
+    `quantization`: none, nf4, nf4-double, int8 or fp8 of the frozen base. `targets` None: adapters on all linear layers.
     `context`: vLLM's `max_model_len`, None for the model's own. `server_gpus`: GPUs that vLLM has for itself, 0 for none.
     """
 

@@ -42,6 +42,10 @@ def __getattr__(name: str):
         from grpo_rlvr.training import callbacks
 
         return getattr(callbacks, name)
+    if name == "dry_step":
+        from grpo_rlvr.training.dry_step import dry_step
+
+        return dry_step
     raise AttributeError(name)
 
 

@@ -26,7 +26,7 @@ def loading_errors(config: Config) -> Iterator[None]:
         UserError: a model that cannot be loaded, or a setting that is refused.
     """
     try:
-        with explained_failures():
+        with explained_failures(config):
             yield
     except GrpoRlvrError:
         raise
@@ -47,8 +47,11 @@ def loading_errors(config: Config) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def explained_failures() -> Iterator[None]:
+def explained_failures(config: Config | None = None) -> Iterator[None]:
     """Around everything that trains or saves: a full disk, full GPU memory, a missing package, which come as errors of many kinds.
+
+    Args:
+        config: of the run, for the memory plan's view of it where memory was not enough.
 
     Raises:
         MissingError: one of these, said so that people can act on it.
@@ -61,9 +64,10 @@ def explained_failures() -> Iterator[None]:
             raise MissingError("disk", Problem("run.folder", f"a checkpoint could not be written: {text}", "free space, then --resume")) from exc
         if isinstance(exc, ImportError) or "requires" in text and "to be installed" in text:
             raise MissingError("missing", Problem("grpo", f"a setting needs a package: {text}", "install it, or change the setting")) from exc
-        if isinstance(exc, RuntimeError) and "out of memory" in text.lower():
-            fix = "lower per_device_train_batch_size (and raise gradient_accumulation_steps as much), or max_completion_length"
-            raise MissingError("memory", Problem("grpo", text, fix)) from exc
+        from grpo_rlvr.training.memory_here import is_out_of_memory, memory_problem
+
+        if is_out_of_memory(exc):
+            raise MissingError("memory", memory_problem(exc, config)) from exc
         raise
 
 

@@ -43,6 +43,10 @@ MATRIX: list[tuple[str, dict, dict]] = [
     ("llama", {}, {"accumulation": 1}),
     ("llama", {"dtype": "float32"}, {"accumulation": 1, "batch": 1, "completion": 256}),
     ("llama", {}, {"era": era_of("1.9")}),
+    ("llama", {"beta": 0.04}, {}),
+    ("llama", {"beta": 0.04, "dtype": "float32"}, {}),
+    ("llama", {"beta": 0.04, "lora_rank": 16}, {}),
+    ("llama", {"beta": 0.04, "lora_rank": 16, "quantization": "nf4"}, {"batch": 2}),
     ("llama-tied", {}, {"optimizer": "adamw_8bit"}),
     ("llama-tied", {}, {"batch": 1, "completion": 64, "prompt": 64}),
     ("llama-tied", {"dtype": "float32"}, {"batch": 1, "completion": 64, "prompt": 64}),
@@ -58,13 +62,14 @@ MATRIX: list[tuple[str, dict, dict]] = [
     ("qwen3_5_text", {}, {"batch": 2}),
     ("qwen3_moe", {}, {}),
     ("qwen3_moe", {"lora_rank": 8}, {}),
+    ("qwen3_moe", {"beta": 0.04}, {"batch": 2}),
 ]
 
 
 def predicted_and_traced(family: str, training: dict, rest: dict) -> dict[str, tuple[float, float]]:
     from transformers import AutoConfig
 
-    from memory.tracer import trace_step
+    from oracle.tracer import trace_step
 
     kind = family.partition("-")[0]
     config = AutoConfig.for_model(kind, **FAMILIES[family])
@@ -78,6 +83,7 @@ def predicted_and_traced(family: str, training: dict, rest: dict) -> dict[str, t
         config, batch=w.batch, prompt=w.prompt, completion=w.completion, weights=w.dtype, lora=w.lora_rank or None,
         targets=list(w.targets) if w.targets else "all-linear", checkpointing=w.checkpointing, accumulate=w.accumulation > 1, head=w.head,
         optimizer=w.optimizer, quantize=w.quantization != "none",
+        beta=w.beta,
     )  # fmt: skip
     phases = {p.name: sum(v for k, v in p.terms.items() if k not in ("context", "fragmentation")) for p in estimate(w).phases}
     assert traced.trained == estimate(w).states.trained, "trained parameters"
@@ -95,7 +101,7 @@ def test_the_closed_form_is_what_is_traced():
                 ratios.setdefault(phase, []).append(ours / theirs)
                 report.append(f"{phase:<15}{ours / theirs:>7.3f}  {case}")
     text = "\n".join(report)
-    assert len(MATRIX) >= 24
+    assert len(MATRIX) >= 24 and {bool(t.get("beta")) for _, t, _ in MATRIX} == {True, False}
     for phase, worst in (("training step", 0.08), ("log-probs", 0.10), ("optimizer step", 0.03)):
         assert abs(statistics.mean(ratios[phase]) - 1) <= 0.02, text
         assert max(abs(r - 1) for r in ratios[phase]) <= worst, text
@@ -107,7 +113,7 @@ def test_generation_by_transformers_is_what_runs(vocabulary, batch, prompt, comp
     from accelerate import Accelerator
     from transformers import AutoModelForCausalLM, LlamaConfig
 
-    from memory.tracer import Tracker
+    from oracle.tracer import Tracker
 
     config = LlamaConfig(hidden_size=256, intermediate_size=688, num_hidden_layers=4, num_attention_heads=4, num_key_value_heads=2,
                          vocab_size=vocabulary, tie_word_embeddings=False, bos_token_id=1, eos_token_id=2)  # fmt: skip

@@ -3,7 +3,8 @@
 
 Every point is a public measurement or a published fact with its source in `memory_points.jsonl`; nothing in the formulas was fitted to the
 points but the two constants that the table names. Points whose run is not described well enough, or whose code is not what TRL runs, are
-listed with the reason. `--points FILE` scores another file of the same form.
+listed with the reason. `--points FILE` scores another file of the same form. Beside it stand accelerate's estimate-memory, hf-vram-calc and
+the table by size that guides repeat (see memory_peers.py), on the same steps.
 """
 
 from __future__ import annotations
@@ -31,6 +32,7 @@ from grpo_rlvr.memory.plan import make_plan
 from grpo_rlvr.memory.speed import decode_step_s, speed
 from grpo_rlvr.memory.trl_eras import era_of
 from grpo_rlvr.memory.workload import Workload
+from memory_peers import Peer, peers
 
 HERE = Path(__file__).resolve().parent
 SCRIPTS = HERE.parent / "scripts"
@@ -46,6 +48,7 @@ GROUPS = {
     "decode": "decode, tokens/s",
 }
 EXACT = ("step", "eager", "rl", "loss", "cache")
+MEAN_ABSOLUTE, WORST = 0.05, 0.15  # the bounds on exact-config points; beyond them, or with a boundary on the wrong side, the exit code is 1
 
 
 class Sft(Workload):
@@ -84,7 +87,7 @@ def predict(point: dict[str, Any]) -> tuple[str, float, float]:
         return _decode(point)
     reasons = {
         "fit_boundary": "another engine (weights and optimizer on the host, packed sequences of unknown length)",
-        "train_peak": "prompt length not stated",
+        "train_peak": "prompt length not stated: scored as a verdict where the run is described",
         "fits": "scored as a verdict where the run is described",
         "oom": "scored as a verdict where the run is described",
         "rl_throughput": "Megatron; mean lengths only",
@@ -163,9 +166,16 @@ def _decode(p: dict[str, Any]) -> tuple[str, float, float]:
 
 # ---- verdicts of described runs
 
+# TRL's examples/notebooks/grpo_trl_lora_qlora.ipynb, its table of models on one T4
+NOTEBOOK = (
+    ("p185", "Qwen/Qwen2-7B-Instruct", "fits"), ("p186", "Qwen/Qwen2.5-7B-Instruct", "fits"), ("p187", "Qwen/Qwen3-8B", "fits"),
+    ("p188", "meta-llama/Llama-3.2-3B-Instruct", "fits"), ("p189", "meta-llama/Llama-3.1-8B-Instruct", "fits"),
+    ("note", "Qwen/Qwen3-14B", "out of memory"),
+)  # fmt: skip
 
-def verdicts() -> list[tuple[str, str, str]]:
-    """(run, what was seen, our verdict) of published runs that fitted or did not."""
+
+def boundaries() -> list[tuple[str, str, Workload]]:
+    """(run, what was seen, the run as a workload) of published runs that fitted or did not."""
     old = era_of("0.16")
     qwen, math = bundled_shape("Qwen/Qwen2.5-1.5B-Instruct"), bundled_shape("Qwen/Qwen2.5-Math-7B")
     lengths = {"prompt": 512, "completion": 1024, "era": old}
@@ -180,35 +190,59 @@ def verdicts() -> list[tuple[str, str, str]]:
     lone = Workload(
         bundled_shape("Qwen/Qwen2.5-7B-Instruct"), find_gpu("h100"), batch=1, generations=3, vllm="colocate", utilization=0.7, **lengths
     )  # fmt: skip
-    runs = [
+    # The notebook's prompts are not stated: 256 tokens assumed.
+    notebook = {"quantization": "nf4", "lora_rank": 32, "optimizer": "paged_adamw_8bit", "prompt": 256, "completion": 256, "era": era_of("1.9"),
+                "liger": True}  # fmt: skip
+    t4 = [
+        (f"{point} {name.rpartition('/')[2]}, T4, QLoRA, 8 x 256", seen, Workload(bundled_shape(name), find_gpu("t4"), **notebook))
+        for point, name, seen in NOTEBOOK
+    ]
+    return [
+        *t4,
         ("p145 Qwen2.5-1.5B, 8 x H100, 16 x (512 + 1024)", "fits", demo),
         ("p146 Qwen2.5-1.5B, 8 x H100, 16 x (1024 + 2048)", "fits", dataclasses.replace(demo, prompt=1024, completion=2048, beta=0.01)),
         ("p236 Qwen2.5-Math-7B, 7 x 80 GB, ZeRO-3, share 0.3", "fits", seven),
         ("p240 Qwen2.5-7B, 80 GB, share 0.7", "out of memory", lone),
     ]
-    return [(name, seen, make_plan(w).verdict) for name, seen, w in runs]
 
 
-# ---- the rules of other tools, and training times, on the same points
+def verdicts() -> list[tuple[str, str, str]]:
+    """(run, what was seen, our verdict)."""
+    return [(name, seen, make_plan(w).verdict) for name, seen, w in boundaries()]
 
 
-def peer_rules(points: list[dict[str, Any]]) -> dict[str, dict[str, float]]:
-    """Errors of the rules that other tools print, on the steps of whole models: four times the weights in bf16 (accelerate estimate-memory,
-    which knows no adapters), and 1.2 times for adapters, 5.2 for full tuning (hf-vram-calc). Divided by the GPUs that share."""
-    errors: dict[str, list[float]] = {"ours": [], "4 x weights": [], "1.2 x / 5.2 x weights": []}
+# ---- other tools, and training times, on the same points
+
+
+def compare(points: list[dict[str, Any]], others: list[Peer]) -> dict[str, dict[str, Any]]:
+    """Errors of the plan and of others on the same exact-config training steps of whole models, GiB a GPU. What they spread is the total over
+    the GPUs, which is the best that can be said for them."""
+    errors: dict[str, list[float]] = {"memory_plan.py": [], **{p.name: [] for p in others}}
     for point in points:
         try:
             group, predicted, measured = predict(point)
         except (LookupError, UserError, KeyError):
             continue
-        if group not in ("step", "eager", "rl", "experts"):
+        if group not in ("step", "eager", "rl"):
             continue
-        weights = 2 * shape_of(point).parameters / GIB / point.get("n_gpus", 1)
-        adapters = "lora" in point["method"]
-        errors["ours"].append(predicted / measured - 1)
-        errors["4 x weights"].append(4 * weights / measured - 1)
-        errors["1.2 x / 5.2 x weights"].append((1.2 if adapters else 5.2) * weights / measured - 1)
-    return {name: summary(found) for name, found in errors.items() if found}
+        method = "qlora" if "qlora" in point["method"] else "lora" if "lora" in point["method"] else "full"
+        errors["memory_plan.py"].append(predicted / measured - 1)
+        for peer in others:
+            total = peer.gib(shape_of(point), method, point.get("lora_rank", 16))
+            errors[peer.name].append(total / point.get("n_gpus", 1) / measured - 1)
+    how = {"memory_plan.py": "run", **{p.name: p.how for p in others}}
+    return {name: {"how": how[name], **summary(found)} for name, found in errors.items() if found}
+
+
+def verdicts_of_peers(others: list[Peer]) -> dict[str, int]:
+    """On how many of the boundaries each is on the right side: the total over the GPUs that train, held against their memory."""
+    return {peer.name: sum(_peer_fits(peer, w) == (seen == "fits") for _, seen, w in boundaries()) for peer in others}
+
+
+def _peer_fits(peer: Peer, w: Workload) -> bool:
+    method = "full" if w.full else "qlora" if w.four_bit else "lora"
+    share = 1 - w.utilization if w.vllm == "colocate" and not w.sleep else 1  # in their favour: what vLLM takes is left out
+    return peer.gib(w.shape, method, w.lora_rank or 16) / w.world <= w.gpu.plan_gib * share
 
 
 def training_times(points: list[dict[str, Any]]) -> dict[str, int]:
@@ -268,8 +302,23 @@ def score(points: list[dict[str, Any]]) -> dict[str, Any]:
         errors = [r["error"] for r in rows if r["group"] == name]
         if errors:
             groups[name] = {"title": title, **summary(errors)}
-    exact = [r["error"] for r in rows if r["group"] in EXACT]
+    exact = [r["error"] for r in rows if r["group"] in EXACT]  # of --points FILE there may be none
     return {"rows": rows, "groups": groups, "exact": summary(exact) if exact else None, "left_out": dict(left_out)}
+
+
+def right(name: str, seen: str, verdict: str) -> bool:
+    """Whether the verdict is on the side that was seen; TIGHT promises nothing and is no NO."""
+    return (verdict != "NO") == (seen == "fits")
+
+
+def failures(result: dict[str, Any]) -> list[str]:
+    """What is beyond the bounds; empty if nothing is."""
+    exact, found = result["exact"], []
+    if exact and exact["mean_absolute"] > MEAN_ABSOLUTE:
+        found.append(f"the mean absolute error of exact-config points is {exact['mean_absolute']:.1%}, above {MEAN_ABSOLUTE:.0%}")
+    if exact and exact["worst"] > WORST:
+        found.append(f"the worst error of exact-config points is {exact['worst']:.1%}, above {WORST:.0%}")
+    return found + [f"{name}: {seen}, and the plan says {verdict}" for name, seen, verdict in result["verdicts"] if not right(name, seen, verdict)]
 
 
 def summary(errors: list[float]) -> dict[str, float]:
@@ -297,6 +346,26 @@ def markdown(result: dict[str, Any]) -> str:
     return "\n".join(["| points | number | mean error | mean absolute | worst |", "|---|---|---|---|---|", *rows]) + "\n"
 
 
+def peers_markdown(result: dict[str, Any]) -> str:
+    """The comparison as a table, for the reference."""
+    whole = len(result["verdicts"])
+    rows = [
+        f"| {name} | {e['mean']:+.0%} | {e['mean_absolute']:.0%} | {e['worst']:.0%} | {result['boundaries_right'][name]} of {whole} |"
+        for name, e in result["peers"].items()
+    ]
+    return "\n".join(["| | mean error | mean absolute | worst | fit or not, right |", "|---|---|---|---|---|", *rows]) + "\n"
+
+
+def whole_result(points: list[dict[str, Any]], others: list[Peer]) -> dict[str, Any]:
+    """Everything but the cold start."""
+    result = score(points)
+    result["verdicts"] = verdicts()
+    result["peers"], result["training_times"] = compare(points, others), training_times(points)
+    result["boundaries_right"] = {"memory_plan.py": sum(right(*v) for v in result["verdicts"]), **verdicts_of_peers(others)}
+    result["failures"] = failures(result)
+    return result
+
+
 def show(result: dict[str, Any], every: bool) -> None:
     if every:
         print(f"{'id':<6}{'predicted':>11}{'measured':>11}{'error':>8}  run")
@@ -307,42 +376,50 @@ def show(result: dict[str, Any], every: bool) -> None:
     for g in result["groups"].values():
         print(f"{g['points']:>6}{g['mean']:>8.1%}{g['mean_absolute']:>8.1%}{g['worst']:>8.1%}{g['within_5_percent']:>7}  {g['title']}")
     e = result["exact"]
-    print(f"{e['points']:>6}{e['mean']:>8.1%}{e['mean_absolute']:>8.1%}{e['worst']:>8.1%}{e['within_5_percent']:>7}  all exact-config points")
+    if e:
+        print(f"{e['points']:>6}{e['mean']:>8.1%}{e['mean_absolute']:>8.1%}{e['worst']:>8.1%}{e['within_5_percent']:>7}  all exact-config points")
     print("\nleft out:")
     for reason, count in result["left_out"].items():
         print(f"{count:>6}  {reason}")
-    print("\nverdicts:")
+    print("\nfit or out of memory, published runs:")
     for name, seen, verdict in result["verdicts"]:
         print(f"  {name}: {seen}; the plan says {verdict}")
-    print("\nrules of other tools on the same steps, mean absolute error (worst):")
+    whole, sides = len(result["verdicts"]), result["boundaries_right"]
+    print(f"\nthe same exact-config steps of whole models, side by side ({next(iter(result['peers'].values()), {}).get('points', 0)} points):")
+    print(f"  {'mean':>7}{'|mean|':>8}{'worst':>8}{'<= 5%':>7}{'sides':>9}")
     for name, e in result["peers"].items():
-        print(f"  {name}: {e['mean_absolute']:.0%} ({e['worst']:.0%})")
+        line = f"  {e['mean']:>+7.0%}{e['mean_absolute']:>8.1%}{e['worst']:>8.0%}{e['within_5_percent']:>7}"
+        print(f"{line}{f'{sides[name]} of {whole}':>9}  {name} ({e['how']})")
     times = result["training_times"]
     print(f"\ntraining times inside the plan's interval: {times['inside']} of {times['points']}")
     if "start" in result:
         print("\ncold start, seconds of CPU: " + ", ".join(f"{k} {v:.3f}" for k, v in result["start"].items()))
+        bare = result["start"]["import yaml, jsonschema"]
+        beyond = ", ".join(f"{name} {result['start'][name] - bare:+.3f} s" for name in ("plan", "fit"))
+        print(f"  beyond a bare import of yaml and jsonschema: {beyond} (bar: +0.350 s)")
+    for text in result["failures"]:
+        print(f"\nNO: {text}")
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--points", type=Path, default=HERE / "memory_points.jsonl")
     parser.add_argument("--rounds", type=int, default=5, help="cold starts of each command; 0: none")
+    parser.add_argument("--rules", action="store_true", help="the other tools by their rules, without importing them (seconds less)")
     parser.add_argument("--all", action="store_true", help="every point, not only the groups")
     parser.add_argument("--json", action="store_true")
     args = parser.parse_args()
     start = time.perf_counter()
     points = [json.loads(line) for line in args.points.read_text(encoding="utf-8").splitlines() if line.strip()]
-    result = score(points)
+    result = whole_result(points, peers(args.rules))
     result["score_s"] = round(time.perf_counter() - start, 3)
-    result["verdicts"] = verdicts()
-    result["peers"], result["training_times"] = peer_rules(points), training_times(points)
     if args.rounds:
         result["start"] = cold_start(args.rounds)
     if args.json:
         print(json.dumps(result))
     else:
         show(result, args.all)
-    return 0
+    return 1 if result["failures"] else 0
 
 
 if __name__ == "__main__":

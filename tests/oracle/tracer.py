@@ -70,7 +70,7 @@ class Traced:
 def trace_step(
     config, *, batch: int, prompt: int, completion: int, weights: str = "float32", lora: int | None = None, targets="all-linear",
     checkpointing: bool = True, accumulate: bool = True, head: str = "chunked", mask: bool = True, optimizer: str = "adamw", autocast: bool = True,
-    quantize: bool = False,
+    quantize: bool = False, beta: float = 0.0,
 ) -> Traced:  # fmt: skip
     """One optimizer step of TRL's GRPO loss on a model of the transformers `config`, after a first one that made the optimizer's states.
 
@@ -79,10 +79,15 @@ def trace_step(
         head: "chunked" (TRL 1.15 and later), "logits" (full float32 logits, before), "sft" (cross-entropy over all tokens) or "none".
         mask: whether the batch is padded, so that the attention gets a mask.
         quantize: linear weights as packed 4-bit blocks with float32 scales, dequantised one at a time.
+        beta: above 0, the reference's log-probabilities too: of a second model, or of the base with its adapters switched off.
     """
     fake = FakeTensorMode(allow_non_fake_inputs=True)
     model = _on_meta(config, DTYPES[weights], lora, targets, quantize)
     _fake_parameters(model, fake)
+    reference = None
+    if beta and not lora:
+        reference = _on_meta(config, DTYPES[weights], None, targets, False).eval().requires_grad_(False)
+        _fake_parameters(reference, fake)
     tracker = Tracker()
     with fake:
         if checkpointing:
@@ -91,7 +96,7 @@ def trace_step(
                 model.enable_input_require_grads()
         model.train()
         with tracker:
-            return _steps(model, tracker, batch, prompt, completion, lora, accumulate, head, mask, optimizer, autocast)
+            return _steps(model, reference, tracker, batch, prompt, completion, lora, accumulate, head, mask, optimizer, autocast, beta)
 
 
 def _on_meta(config, dtype, lora, targets, quantize):
@@ -169,44 +174,54 @@ def _fake_parameters(model, fake) -> None:
                 module.original_inv_freq = module._buffers.get("inv_freq")
 
 
-def _steps(model, tracker, batch, prompt, completion, lora, accumulate, head, mask, optimizer, autocast) -> Traced:
-    for tensor in [*model.parameters(), *model.buffers()]:
-        tracker.add(tensor.data)
+def _steps(model, reference, tracker, batch, prompt, completion, lora, accumulate, head, mask, optimizer, autocast, beta) -> Traced:
+    for part in [model] if reference is None else [model, reference]:
+        for tensor in [*part.parameters(), *part.buffers()]:
+            tracker.add(tensor.data)
     trained = [p for p in model.parameters() if p.requires_grad]
     out = Traced(tracker.now, sum(p.numel() for p in trained), 0)
     base = model.get_base_model() if lora else model
     ids = torch.zeros(batch, prompt + completion, dtype=torch.long)
     context = (lambda: torch.autocast("cpu", dtype=torch.bfloat16)) if autocast else contextlib.nullcontext
 
-    def logps() -> torch.Tensor:
+    def logps(base=base) -> torch.Tensor:
         with context():
             attention = torch.ones(batch, 1, ids.size(1), ids.size(1), dtype=torch.bool) if mask else None
             hidden = getattr(base, base.base_model_prefix)(input_ids=ids, attention_mask=attention, use_cache=False).last_hidden_state
             return HEADS[head](base, hidden, ids, completion)
 
-    def micro_batch() -> None:
+    def before() -> torch.Tensor | None:
+        """Old log-probabilities, and the reference's."""
+        tracker.enter("old_logps")
+        with torch.no_grad():
+            logps()
+            if not beta:
+                return None
+            with model.disable_adapter() if lora else contextlib.nullcontext():
+                return logps(reference or base)
+
+    def micro_batch(ref: torch.Tensor | None) -> None:
         tracker.enter("forward")
         lp = logps()
         ratio = torch.exp(lp - lp.detach())
-        loss = -torch.min(ratio, ratio.clamp(0.8, 1.2)).mean()
+        loss = -torch.min(ratio, ratio.clamp(0.8, 1.2))
+        if ref is not None:
+            loss = loss + beta * (torch.exp(ref - lp) - (ref - lp) - 1)
+        loss = loss.mean()
         tracker.enter("backward")
         loss.backward()
 
-    tracker.enter("old_logps")
-    with torch.no_grad():
-        logps()
+    ref = before()
     for _ in range(2 if accumulate else 1):
-        micro_batch()
+        micro_batch(ref)
     states = _states(model, trained, optimizer)
     out.optimizer = sum(s.numel() * s.element_size() for s in states)
     for p in trained:
         p.grad = None
     tracker.peaks.clear()
-    tracker.enter("old_logps")
-    with torch.no_grad():
-        logps()
+    ref = before()
     for _ in range(2 if accumulate else 1):
-        micro_batch()
+        micro_batch(ref)
     tracker.enter("optimizer")
     out.peaks = dict(tracker.peaks)
     return out
