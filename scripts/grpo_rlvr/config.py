@@ -28,6 +28,7 @@ from grpo_rlvr.sections import (
     ServerSection,
 )
 from grpo_rlvr.trl_settings import settings
+from grpo_rlvr.variant_section import with_variant
 
 __all__ = [
     "Config", "DataSection", "HardwareSection", "InspectionSection", "LoraSection", "ModelSection", "RewardSection", "RunSection",
@@ -39,7 +40,6 @@ SCHEMA = Path(__file__).resolve().parent / "config.schema.json"
 
 REWARDS = ("format", "partial_format", "exact", "math", "choice", "schema", "tool_calls", "code", "length", "overlong", "judge")
 FILE_ARGS = {"judge": ("calibration", "rubric_file")}  # options of built-in rewards that are paths
-VARIANTS = ("grpo", "dr_grpo", "dapo", "gspo", "cispo", "bnpo", "sapo")
 SAMPLING = (
     "temperature", "top_p", "top_k", "min_p", "repetition_penalty", "max_completion_length", "chat_template_kwargs", "generation_kwargs",
 )  # fmt: skip
@@ -60,7 +60,8 @@ _USER_FUNCTION = re.compile(r"(?:.+\.py|[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*):[A-Za-z
 class Config:
     """The whole file. Two configs are equal when they ask for the same: their paths are compared resolved.
 
-    `path` is the file it was read from and `raw` what YAML made of it, before checks and defaults.
+    `grpo` and `rewards` hold what `variant` adds to them. `path` is the file it was read from and `raw` what YAML made of it, before
+    checks and defaults.
     """
 
     model: ModelSection
@@ -183,6 +184,9 @@ def _build(raw: dict, path: Path) -> Config:
             Problem("grpo", f"must be a mapping of TRL settings, got {schema_check.got(grpo)}", "write one `name: value` line for each setting")
         )
     problems += _relations(values)
+    if not problems and values.get("variant"):
+        grpo, values["rewards"], found = with_variant(values["variant"], grpo, values["rewards"])
+        problems += found
     if problems:
         raise UserError("config", problems)
 
@@ -217,11 +221,6 @@ def _relations(values: Mapping[str, Any]) -> list[Problem]:
         if isinstance(use, str) and use and use not in REWARDS and not _USER_FUNCTION.fullmatch(use):
             fallback = f"use one of {', '.join(REWARDS)}, or your own as `file.py:function` or `module:function`"
             problems.append(Problem(f"rewards[{i}].use", f"there is no reward `{use}`", schema_check.nearest(use, REWARDS, fallback)))
-    variant = values.get("variant")
-    if isinstance(variant, str):
-        message = "variant is not available in this version" + ("" if variant in VARIANTS else f", and there is no variant `{variant}`")
-        hint = "" if variant in VARIANTS else schema_check.nearest(variant, VARIANTS)
-        problems.append(Problem("variant", message, "write the settings under `grpo:` and delete this line" + (f" ({hint})" if hint else "")))
     inspection = values.get("inspection")
     if isinstance(inspection, dict):
         read, least = (inspection.get(k, getattr(InspectionSection, k)) for k in ("read", "min_read"))
