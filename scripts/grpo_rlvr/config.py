@@ -121,7 +121,7 @@ class Config:
         # A model in a folder beside the config; transformers itself would look from the working directory.
         local = self.resolve(self.model.name_or_path)
         model = dataclasses.replace(self.model, name_or_path=str(local) if local.is_dir() else self.model.name_or_path)
-        run = RunSection(str(self.run_folder), str(self.gate_path) if self.run.gate else None)
+        run = dataclasses.replace(self.run, folder=str(self.run_folder), gate=str(self.gate_path) if self.run.gate else None)
         return dataclasses.replace(self, model=model, data=data, rewards=tuple(rewards), run=run)
 
     def _absolute_reward(self, use: str, args: Mapping[str, Any]) -> tuple[str, Mapping[str, Any]]:
@@ -221,6 +221,9 @@ def _relations(values: Mapping[str, Any]) -> list[Problem]:
         if isinstance(use, str) and use and use not in REWARDS and not _USER_FUNCTION.fullmatch(use):
             fallback = f"use one of {', '.join(REWARDS)}, or your own as `file.py:function` or `module:function`"
             problems.append(Problem(f"rewards[{i}].use", f"there is no reward `{use}`", schema_check.nearest(use, REWARDS, fallback)))
+    data = values.get("data")
+    if isinstance(data, dict) and data.get("eval") is not None and data.get("eval_split") is not None:
+        problems.append(Problem("data.eval_split", f"{data['eval_split']} and data.eval {data['eval']} are both set", "delete one of them"))
     inspection = values.get("inspection")
     if isinstance(inspection, dict):
         read, least = (inspection.get(k, getattr(InspectionSection, k)) for k in ("read", "min_read"))

@@ -23,7 +23,7 @@ from grpo_rlvr.inspection.model_files import model_folder
 from grpo_rlvr.rewards import BuiltReward
 from grpo_rlvr.training.adapter import RewardBatch
 from grpo_rlvr.training.held_out import compare, describe, read_header, read_records, record_path
-from grpo_rlvr.training.preflight import check, check_disk, check_golds, check_prompt, model_parameters, report_check
+from grpo_rlvr.training.preflight import check, check_disk, check_golds, check_prompt, look_again, model_parameters, report_check
 from grpo_rlvr.training.process import explained_failures, is_main_process, loading_errors, quiet_known_noise
 from grpo_rlvr.training.run_folder import RunFolder
 from grpo_rlvr.training.settings import build_grpo_config, check_launch, check_machine, grpo_settings, peft_config
@@ -130,7 +130,9 @@ def prepare(trainer, config: Config, rows: Sequence[dict]) -> None:
     trainer.remove_callback(ProgressCallback)
     quiet_known_noise()
     check_prompt(trainer.processing_class, rows[0]["prompt"], config)
-    check_disk(model_parameters(trainer.model), trainer.args, config)
+    parameters = model_parameters(trainer.model)
+    look_again(config, rows, trainer.processing_class, trainer.model.config.to_dict(), parameters)
+    check_disk(parameters, trainer.args, config)
 
 
 @contextlib.contextmanager

@@ -7,6 +7,7 @@ from functools import cached_property
 from typing import Any
 
 from grpo_rlvr.config import Config
+from grpo_rlvr.training.seen import Seen
 
 
 @dataclass(frozen=True)
@@ -16,6 +17,7 @@ class Setup:
     config: Config
     train_rows: int | None
     world: int
+    seen: Seen = Seen()
 
     def __getitem__(self, name: str) -> Any:
         return self.config.setting(name)
