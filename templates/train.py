@@ -77,15 +77,16 @@ def train(args) -> tuple[int, dict]:
 
         batch = launch.RewardBatch(rewards, config.inspection.pass_threshold)
         prompts = {row["row_id"]: row["prompt"] for row in held_out}
+        laid = launch.lay_out(config, rows, settings)  # several epochs as one list, so that any resume is exact
         inputs = launch.held_out_digest(config, rewards, held_out)
         with launch.loading_errors(config):
-            training_args = launch.build_grpo_config(settings, eval_on_start=bool(held_out) and launch.needs_evaluation(run, 0))
-            progress = launch.ProgressCallback(run.progress, batch, args.out)
+            training_args = launch.build_grpo_config(laid.settings, eval_on_start=bool(held_out) and launch.needs_evaluation(run, 0))
+            progress = launch.ProgressCallback(run.progress, batch, args.out, laid.epochs)
             recorder = launch.HeldOutCallback(batch, run.logs, run.evaluations, prompts, training_args.num_generations_eval, inputs)
             trainer = GRPOTrainer(
                 model=launch.model_path(config),
                 args=training_args,
-                train_dataset=to_dataset(rows),
+                train_dataset=laid.dataset,
                 eval_dataset=to_dataset(held_out) if held_out else None,
                 reward_funcs=batch.functions(),
                 peft_config=launch.peft_config(config),

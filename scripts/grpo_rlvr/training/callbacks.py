@@ -20,8 +20,9 @@ from grpo_rlvr.training.progress import Pace, ProgressLog, memory_gb, progress_l
 class ProgressCallback(TrainerCallback):
     """Writes one JSON line a logged step to the log and to `out`, and moves a bar on a terminal."""
 
-    def __init__(self, log: ProgressLog, batch: RewardBatch, out: TextIO):
+    def __init__(self, log: ProgressLog, batch: RewardBatch, out: TextIO, epochs: float = 1.0):
         self.log = log
+        self.epochs = epochs  # of the data, in one of the trainer's; see `epochs.Layout`
         self.batch = batch
         self.out = out
         self.pace = Pace()
@@ -48,6 +49,8 @@ class ProgressCallback(TrainerCallback):
             return
         self.written = state.global_step
         line = progress_line(logs, state.global_step, memory_gb(), temperature_c(), self.pace.eta_s(state.global_step, state.max_steps))
+        if isinstance(line.get("epoch"), float):
+            line["epoch"] *= self.epochs
         line["dropped_share"] = self.batch.take_dropped_share()
         line["reward_seconds"] = {name: round(s, 4) for name, s in self.batch.seconds.items()}
         self._print(self.log.append(line))

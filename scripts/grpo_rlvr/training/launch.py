@@ -21,16 +21,19 @@ from grpo_rlvr.inspection.gate import check_gate
 from grpo_rlvr.inspection.jsonl import sha256
 from grpo_rlvr.inspection.model_files import model_folder
 from grpo_rlvr.rewards import BuiltReward
+from grpo_rlvr.training import epochs
 from grpo_rlvr.training.adapter import RewardBatch
+from grpo_rlvr.training.epochs import Layout
 from grpo_rlvr.training.held_out import compare, describe, read_header, read_records, record_path
-from grpo_rlvr.training.preflight import check, check_disk, check_golds, check_prompt, look_again, model_parameters, report_check
+from grpo_rlvr.training.preflight import check, check_disk, check_golds, check_prompt, look_again, model_parameters, processes, report_check
 from grpo_rlvr.training.process import explained_failures, is_main_process, loading_errors, quiet_known_noise
 from grpo_rlvr.training.run_folder import RunFolder
 from grpo_rlvr.training.settings import build_grpo_config, check_launch, check_machine, grpo_settings, peft_config
+from grpo_rlvr.training.setup import Setup
 
 __all__ = [
     "already_finished", "build_grpo_config", "check", "check_golds", "explained_failures", "finish",
-    "held_out_digest", "loading_errors", "main_process_lock", "model_path", "needs_evaluation", "open_gate",
+    "held_out_digest", "lay_out", "loading_errors", "main_process_lock", "model_path", "needs_evaluation", "open_gate",
     "peft_config", "prepare", "report_check", "RewardBatch", "RunFolder", "settings_for",
     "start", "steps_left", "stopped",
 ]  # fmt: skip
@@ -79,6 +82,11 @@ def main_process_lock(run: RunFolder):
 def settings_for(config: Config, rewards: Sequence[BuiltReward], run: RunFolder, held_out: bool) -> dict[str, Any]:
     """`grpo_settings` for this machine."""
     return grpo_settings(config, rewards, run, held_out, device_type(config) != "cpu")
+
+
+def lay_out(config: Config, rows: Sequence[dict], settings: dict[str, Any]) -> Layout:
+    """`epochs.lay_out` for the processes of this run."""
+    return epochs.lay_out(Setup(config, len(rows), processes(config)), rows, settings)
 
 
 def held_out_digest(config: Config, rewards: Sequence[BuiltReward], held_out: Sequence[dict]) -> str:

@@ -17,6 +17,7 @@ from grpo_rlvr.errors import EXIT_YES, MissingError, Problem, UserError
 from grpo_rlvr.inspection.model_files import model_folder
 from grpo_rlvr.rewards import BuiltReward
 from grpo_rlvr.rewards.dataset_check import check_dataset
+from grpo_rlvr.training.epochs import later_epochs
 from grpo_rlvr.training.findings import LEVELS, Finding, LintError
 from grpo_rlvr.training.lint import lint
 from grpo_rlvr.training.measure import both_sides, here, look, look_closer, no_end
@@ -24,6 +25,7 @@ from grpo_rlvr.training.process import is_main_process, loading_errors
 from grpo_rlvr.training.run_folder import RunFolder
 from grpo_rlvr.training.seen import Seen
 from grpo_rlvr.training.settings import build_grpo_config, bytes_on_disk, check_launch, check_machine
+from grpo_rlvr.training.setup import Setup
 from grpo_rlvr.trl_settings import installed_trl_version
 
 TESTED_TRL = "1.16"
@@ -45,7 +47,7 @@ def check(config: Config, rows: Sequence[dict], held_out: Sequence[dict]) -> lis
     if not (installed or "").startswith(f"{TESTED_TRL}."):
         message = f"TRL {installed} is installed; this was tested with {TESTED_TRL}"
         findings.append(Finding("warning", "trl-version", message, f"pip install 'trl~={TESTED_TRL}.0'"))
-    findings += both_sides(rows, held_out)
+    findings += both_sides(rows, held_out) + later_epochs(Setup(config, len(rows), processes(config)))
     return _said(findings)
 
 
@@ -119,7 +121,7 @@ def report_check(config: Config, settings: dict[str, Any], rows: Sequence[dict],
     say(f"settings, data, model and machine: checked for {processes(config)} process(es), {len(rows)} training rows")
     say("added to your grpo settings:")
     for name, value in settings.items():
-        if name not in config.grpo:
+        if name not in (config.raw.get("grpo") or {}):
             say(f"  {name}: {value}")
     if not accelerator:
         say("no GPU is used: this machine would train on the CPU")

@@ -47,6 +47,11 @@ class Setup:
         return self["generation_batch_size"] or self.step_batch * self.steps_per_generation
 
     @property
+    def prompts(self) -> int:
+        """Prompts of a generation batch."""
+        return max(1, self.generation_batch // max(1, self.group))
+
+    @property
     def cycle(self) -> int:
         """Forward passes from one generation to the next."""
         return self.steps_per_generation * self["num_iterations"]
