@@ -33,7 +33,7 @@ from grpo_rlvr.variant_section import with_variant
 __all__ = [
     "Config", "DataSection", "HardwareSection", "InspectionSection", "LoraSection", "ModelSection", "RewardSection", "RunSection",
     "ServerSection",
-    "config_to_yaml", "load_config",
+    "config_to_yaml", "load_config", "plain",
 ]  # fmt: skip
 
 SCHEMA = Path(__file__).resolve().parent / "config.schema.json"
@@ -142,7 +142,7 @@ class Config:
         return str(self.resolve(name)) if local else name
 
     def __eq__(self, other: object) -> bool:
-        return _plain(self) == _plain(other) if isinstance(other, Config) else NotImplemented
+        return plain(self) == plain(other) if isinstance(other, Config) else NotImplemented
 
     __hash__ = None
 
@@ -278,7 +278,8 @@ def _schema() -> dict:
     return schema
 
 
-def _plain(config: Config) -> dict:
+def plain(config: Config) -> dict:
+    """The config with all defaults and absolute paths, as YAML would hold it."""
     resolved = config.resolved()
     return {f.name: _to_yaml(getattr(resolved, f.name)) for f in dataclasses.fields(Config) if f.name not in ("path", "raw")}
 
@@ -296,4 +297,4 @@ def config_to_yaml(config: Config) -> str:
 
     TRL's settings stay as written: TRL fills in its own defaults, and some of them may not be given together.
     """
-    return "# The config as it was used: defaults filled in, paths absolute.\n" + yaml_file.dump_mapping(_plain(config))
+    return "# The config as it was used: defaults filled in, paths absolute.\n" + yaml_file.dump_mapping(plain(config))
