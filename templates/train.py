@@ -46,6 +46,10 @@ def train(args) -> tuple[int, dict]:
 
     # 1. What is asked for. Every mistake in the config and the data is reported before anything heavy is loaded.
     config = load_config(args.config)
+    if args.merge:
+        from grpo_rlvr.training.merge import merge
+
+        return merge(config)
     rows = load_rows(config, "train")
     held_out = load_rows(config, "eval", limit=config.data.eval_limit)
     rewards = build_rewards(config)
@@ -119,6 +123,7 @@ if __name__ == "__main__":
     parser.add_argument("--check", action="store_true", help="check config, data, gate, settings and machine; do not train")
     parser.add_argument("--resume", action="store_true", help="go on from the last whole checkpoint of the run folder")
     parser.add_argument("--allow-changes", action="store_true", help="with --resume: go on although settings or rows have changed since the start")
+    parser.add_argument("--merge", action="store_true", help="put the adapter of a run with model.lora into its base model: train/merged")
     parser.add_argument("--without-gate", metavar="REASON", help="train without an open gate; the reason is recorded in the run")
     parser.add_argument("--json", action="store_true", help="one JSON object on stdout at the end; progress lines go to stderr")
     arguments = parser.parse_args()
