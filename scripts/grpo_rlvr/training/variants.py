@@ -169,7 +169,7 @@ _ALL = (
         batch="16 completions a prompt",
     ),
     _variant(
-        "intellect_2", "grpo", {"delta": 4.0, "beta": 0.001},
+        "intellect_2", "grpo", {"delta": 4.0, "beta": 0.001, "use_bias_correction_kl": False},
         symptom="single updates blow up the gradient: tokens of bad completions whose ratio is huge are not clipped by GRPO",
         why="a second bound on the ratio, for negative advantages",
         source="https://arxiv.org/abs/2505.07291",

@@ -59,11 +59,10 @@ def _adapters(s: Setup) -> Iterator[Finding]:
             "lora-head", "model.lora.target_modules names lm_head, which TRL refuses: it would never be trained", "delete lm_head from the list"
         )
     if s.seen.experts and "all-linear" in targets:
-        yield warning(
-            "lora-experts",
-            f"target_modules all-linear on a mixture of {s.seen.experts} experts: transformers holds the experts as one tensor each layer,"
-            " not as linear layers, so attention and router get adapters and the experts none",
-            "name the attention layers (q_proj, k_proj, v_proj, o_proj), so that the router stays as it is",
+        yield note(
+            "lora-router",
+            f"target_modules all-linear on a mixture of {s.seen.experts} experts puts adapters on the router too, which moves tokens between experts",
+            "name the layers (q_proj, k_proj, v_proj, o_proj) to leave the router as it is",
         )
     if quantized and lora.quantize:
         yield error("quantized-twice", "model.lora.quantize and model_init_kwargs.quantization_config are both set", "delete one of them")

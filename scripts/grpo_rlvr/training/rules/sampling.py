@@ -43,12 +43,14 @@ def _vllm(s: Setup) -> Iterator[Finding]:
             f"vllm_max_model_length {context} leaves no room for a prompt beside max_completion_length {completion}",
             f"set it above {completion}",
         )
-    if s.lora and s.config.model.dtype != "float32":
-        dtype = s.config.model.dtype
+    lora, dtype = s.config.model.lora, s.config.model.dtype
+    if lora is not None and (dtype != "float32" or lora.quantize):
+        base = lora.quantize or dtype
         yield warning(
             "merge-drift",
-            f"LoRA on a {dtype} base with vLLM: each weight update merges and unmerges the adapters, which rounds the base",
-            "set model.dtype: float32, or use_vllm: false",
+            f"LoRA on a {base} base with vLLM: each weight update merges and unmerges the adapters, which rounds"
+            + (" small updates away" if lora.quantize else " the base"),
+            "set model.dtype: float32 (and no quantize), or use_vllm: false",
         )
     parallel = s["vllm_tensor_parallel_size"]
     if s["vllm_mode"] == "colocate" and s.world % parallel:

@@ -37,7 +37,7 @@ def _stopping(s: Setup) -> Iterator[Finding]:
     if s["enable_jit_checkpoint"]:
         yield error(
             "jit-checkpoint",
-            "enable_jit_checkpoint takes the signal away from this script: TRL would save somewhere in a step and end as if all steps were done",
+            "enable_jit_checkpoint takes SIGTERM away from this script: TRL would save somewhere in a step and end as if all steps were done",
             "delete it: SIGTERM saves a checkpoint between two generations and ends with 143",
         )
 
