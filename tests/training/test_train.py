@@ -163,6 +163,9 @@ def test_lora_trains_resumes_and_saves_an_adapter_that_loads(ready):
 
     model = PeftModel.from_pretrained(AutoModelForCausalLM.from_pretrained(ready / "model"), ready / "run/train/model")
     assert any(p.abs().sum() > 0 for name, p in model.named_parameters() if "lora_B" in name)
+    merged = train(ready, "--merge", "--json")
+    assert merged.returncode == 0, merged.stderr
+    assert json.loads(merged.stdout)["step"] == 14 and (ready / "run/train/merged/model.safetensors").exists()
 
 
 def test_steps_inside_a_generation_cycle_have_their_lines_too(ready):

@@ -69,9 +69,9 @@ def look_again(config: Config, rows: Sequence[dict], tokenizer: Any, model: Mapp
         parameters: as `model_parameters` returns them.
     """
     world, seen = processes(config), look(config)
-    before = {f.code for f in lint(config, len(rows), world, seen)}
+    before = lint(config, len(rows), world, seen)
     closer = look_closer(seen, tokenizer, rows, config, model, sum(count for count, _, _ in parameters))
-    return _said([f for f in lint(config, len(rows), world, closer) if f.code not in before] + no_end(tokenizer))
+    return _said([f for f in lint(config, len(rows), world, closer) if f not in before] + no_end(tokenizer))
 
 
 def check_golds(config: Config, rewards: Sequence[BuiltReward], rows: Sequence[dict], held_out: Sequence[dict]) -> list[Finding]:
@@ -115,7 +115,9 @@ def report_check(config: Config, settings: dict[str, Any], rows: Sequence[dict],
         args = build_grpo_config({**settings, **({} if accelerator else {"use_cpu": True, "use_vllm": False})}, eval_on_start=False)
         shape, parameters, tokenizer = _shape(config)
     check_prompt(tokenizer, rows[0]["prompt"], config)
-    findings = findings + look_again(config, rows, tokenizer, shape, parameters) + _said(here(config, accelerator))
+    closer = look_again(config, rows, tokenizer, shape, parameters)
+    known = {f.code for f in closer}  # now with the model's own numbers
+    findings = [f for f in findings if f.code not in known] + closer + _said(here(config, accelerator))
     to_dataset(rows)
     check_disk(parameters, args, config)
     say(f"settings, data, model and machine: checked for {processes(config)} process(es), {len(rows)} training rows")
