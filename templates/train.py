@@ -46,6 +46,10 @@ def train(args) -> tuple[int, dict]:
 
     # 1. What is asked for. Every mistake in the config and the data is reported before anything heavy is loaded.
     config = load_config(args.config)
+    if args.merge:
+        from grpo_rlvr.training.merge import merge
+
+        return merge(config)
     rows = load_rows(config, "train")
     held_out = load_rows(config, "eval", limit=config.data.eval_limit)
     rewards = build_rewards(config)
@@ -73,26 +77,27 @@ def train(args) -> tuple[int, dict]:
         return done
 
     with launch.main_process_lock(run), launch.StopCallback() as stop:
-        checkpoint = launch.start(run, config, settings, gate, resume=args.resume)
+        checkpoint = launch.start(run, config, settings, gate, args.resume, rows, args.allow_changes)
 
         # 4. TRL's trainer. The model goes in by name, with its dtype spelled out: TRL's default is float32 whatever the checkpoint holds.
         from trl import GRPOTrainer
 
-        batch = launch.RewardBatch(rewards, config.inspection.pass_threshold)
+        batch = launch.reward_batch(config, rewards, run)
         prompts = {row["row_id"]: row["prompt"] for row in held_out}
+        laid = launch.lay_out(config, rows, settings)  # several epochs as one list, so that any resume is exact
         inputs = launch.held_out_digest(config, rewards, held_out)
         with launch.loading_errors(config):
-            training_args = launch.build_grpo_config(settings, eval_on_start=bool(held_out) and launch.needs_evaluation(run, 0))
-            progress = launch.ProgressCallback(run.progress, batch, args.out)
+            training_args = launch.build_grpo_config(laid.settings, eval_on_start=bool(held_out) and launch.needs_evaluation(run, 0))
+            progress = launch.ProgressCallback(run.progress, batch, args.out, laid.epochs)
             recorder = launch.HeldOutCallback(batch, run.logs, run.evaluations, prompts, training_args.num_generations_eval, inputs)
             trainer = GRPOTrainer(
                 model=launch.model_path(config),
                 args=training_args,
-                train_dataset=to_dataset(rows),
+                train_dataset=laid.dataset,
                 eval_dataset=to_dataset(held_out) if held_out else None,
                 reward_funcs=batch.functions(),
                 peft_config=launch.peft_config(config),
-                callbacks=[progress, recorder, stop, launch.NoMoreStepsCallback()],
+                callbacks=[progress, recorder, stop, launch.NoMoreStepsCallback(), launch.FiniteCallback(batch)],
             )
         launch.prepare(trainer, config, rows)
 
@@ -122,6 +127,8 @@ if __name__ == "__main__":
     parser.add_argument("--check", action="store_true", help="check config, data, gate, settings and machine; do not train")
     parser.add_argument("--dry-step", action="store_true", help="measure the longest step on this device; needs no gate, keeps no weights")
     parser.add_argument("--resume", action="store_true", help="go on from the last whole checkpoint of the run folder")
+    parser.add_argument("--allow-changes", action="store_true", help="with --resume: go on although settings or rows have changed since the start")
+    parser.add_argument("--merge", action="store_true", help="put the adapter of a run with model.lora into its base model: train/merged")
     parser.add_argument("--without-gate", metavar="REASON", help="train without an open gate; the reason is recorded in the run")
     parser.add_argument("--json", action="store_true", help="one JSON object on stdout at the end; progress lines go to stderr")
     arguments = parser.parse_args()

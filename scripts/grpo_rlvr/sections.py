@@ -9,12 +9,16 @@ from typing import Any
 
 @dataclass(frozen=True)
 class LoraSection:
-    """Adapters instead of full tuning; `target_modules` as in peft: `all-linear`, a name or a list of names."""
+    """Adapters instead of full tuning; `target_modules` as in peft: `all-linear`, a name or a list of names.
+
+    `quantize` keeps the frozen base in 4 bits (`nf4`: QLoRA) or 8 (`int8`), through bitsandbytes.
+    """
 
     r: int = 16
     alpha: float = 32
     dropout: float = 0.0
     target_modules: str | list[str] = "all-linear"
+    quantize: str | None = None
 
 
 @dataclass(frozen=True)
@@ -29,7 +33,11 @@ class ModelSection:
 
 @dataclass(frozen=True)
 class DataSection:
-    """Where the prompts are. `columns` maps our column names to those in the file; `prompt_tokens` is the longest prompt's length, if known."""
+    """Where the prompts are. `columns` maps our column names to those in the file.
+
+    `prompt_tokens` is the longest prompt's length, if known. `eval_split` holds
+    out that share of `train` instead of `eval`; `limit` reads no more rows of a source.
+    """
 
     train: str
     eval: str | None = None
@@ -37,6 +45,15 @@ class DataSection:
     prompt_tokens: int | None = None
     system_prompt: str | None = None
     eval_limit: int = 256
+    eval_split: float | None = None
+    split_seed: int = 0
+    limit: int | None = None
+    max_prompt_tokens: int | None = None
+
+    @property
+    def holds_out(self) -> bool:
+        """Whether there are rows to evaluate on."""
+        return self.eval is not None or self.eval_split is not None
 
 
 @dataclass(frozen=True)
@@ -112,7 +129,11 @@ class HardwareSection:
 
 @dataclass(frozen=True)
 class RunSection:
-    """Where the run is kept. `gate` None means <folder>/inspection/gate.json."""
+    """Where the run is kept. `gate` None means <folder>/inspection/gate.json.
+
+    `reward_failures` is how many batches in a row a reward may fail on (an exception in it) before the run stops.
+    """
 
     folder: str = "runs/grpo"
     gate: str | None = None
+    reward_failures: int = 3

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import signal
 import sys
@@ -12,6 +13,7 @@ from typing import TextIO
 from transformers import TrainerCallback
 
 from grpo_rlvr.cli import say
+from grpo_rlvr.errors import CheckFailed, Problem
 from grpo_rlvr.training.adapter import RewardBatch
 from grpo_rlvr.training.held_out import write_records
 from grpo_rlvr.training.progress import Pace, ProgressLog, memory_gb, progress_line, temperature_c
@@ -20,8 +22,9 @@ from grpo_rlvr.training.progress import Pace, ProgressLog, memory_gb, progress_l
 class ProgressCallback(TrainerCallback):
     """Writes one JSON line a logged step to the log and to `out`, and moves a bar on a terminal."""
 
-    def __init__(self, log: ProgressLog, batch: RewardBatch, out: TextIO):
+    def __init__(self, log: ProgressLog, batch: RewardBatch, out: TextIO, epochs: float = 1.0):
         self.log = log
+        self.epochs = epochs  # of the data, in one of the trainer's; see `epochs.Layout`
         self.batch = batch
         self.out = out
         self.pace = Pace()
@@ -48,7 +51,11 @@ class ProgressCallback(TrainerCallback):
             return
         self.written = state.global_step
         line = progress_line(logs, state.global_step, memory_gb(), temperature_c(), self.pace.eta_s(state.global_step, state.max_steps))
+        if isinstance(line.get("epoch"), float):
+            line["epoch"] *= self.epochs
         line["dropped_share"] = self.batch.take_dropped_share()
+        if self.batch.failures is not None and any(self.batch.failures.total.values()):
+            line["reward_failures"] = dict(self.batch.failures.total)  # batches so far, by reward
         line["reward_seconds"] = {name: round(s, 4) for name, s in self.batch.seconds.items()}
         self._print(self.log.append(line))
         if self.bar is not None:
@@ -73,6 +80,41 @@ class ProgressCallback(TrainerCallback):
         if self.bar is not None:
             self.bar.stop()
             self.bar = None
+
+
+class FiniteCallback(TrainerCallback):
+    """Ends the run before an update that would put NaN or infinity into the weights, and keeps the batch.
+
+    Not with fp16, whose loss scaling meets infinity by design and passes over the step.
+    """
+
+    def __init__(self, batch: RewardBatch):
+        self.batch = batch
+
+    def on_pre_optimizer_step(self, args, state, control, model=None, **kwargs):
+        import torch
+
+        gradients = [] if model is None or args.fp16 else [p.grad for p in model.parameters() if p.grad is not None]
+        if not gradients:  # under DeepSpeed they are not here
+            return
+        local = [g.to_local() if hasattr(g, "to_local") else g for g in gradients]
+        finite = bool(torch.isfinite(torch.stack([n.float() for n in torch._foreach_norm(local)])).all())
+        if not _any_process(not finite, args.device):
+            return
+        self._stop(state.global_step + 1, "the weights were not touched")
+
+    def on_log(self, args, state, control, logs=None, **kwargs):
+        # Clipping by an infinite norm makes every gradient 0: the update is lost without a sign but this number.
+        norm = (logs or {}).get("grad_norm")
+        if norm is not None and not args.fp16 and not math.isfinite(norm):
+            self._stop(state.global_step, f"its norm was {norm}, and clipping made the update nothing")
+
+    def _stop(self, step: int, what: str) -> None:
+        problem = f"the gradient of step {step} is not finite: {what}"
+        path = self.batch.save_last(problem)
+        fix = "look for an extreme reward or ratio in the batch" + (f" ({path})" if path else "")
+        fix += "; lower grpo.learning_rate or the rewards' weights, then --resume --allow-changes goes on from the last checkpoint"
+        raise CheckFailed("run", Problem("train", problem, fix))
 
 
 class HeldOutCallback(TrainerCallback):
