@@ -19,6 +19,7 @@
 config -> data -> rewards -> gate -> lint -> TRL's GRPOTrainer, unmodified -> held-out accuracy before and after.
 """
 
+import contextlib
 import importlib.util
 import os
 import sys
@@ -69,15 +70,19 @@ def train(args) -> tuple[int, dict]:
     if args.resume and (done := launch.already_finished(run)):
         return done
 
-    with launch.main_process_lock(run), launch.StopCallback() as stop:
+    with launch.main_process_lock(run), launch.StopCallback() as stop, contextlib.ExitStack() as ends:
         checkpoint = launch.start(run, config, settings, gate, resume=args.resume)
+        server = ends.enter_context(launch.vllm_server(config, run.logs))  # only with hardware.vllm_server.start
 
         # 4. TRL's trainer. The model goes in by name, with its dtype spelled out: TRL's default is float32 whatever the checkpoint holds.
-        from trl import GRPOTrainer
+        with launch.explained_failures():
+            from trl import GRPOTrainer
 
         batch = launch.RewardBatch(rewards, config.inspection.pass_threshold)
         prompts = {row["row_id"]: row["prompt"] for row in held_out}
         inputs = launch.held_out_digest(config, rewards, held_out)
+        vllm = launch.vllm_callback(run, config, server)
+        tables = launch.TablesCallback(config.run.completion_tables)
         with launch.loading_errors(config):
             training_args = launch.build_grpo_config(settings, eval_on_start=bool(held_out) and launch.needs_evaluation(run, 0))
             progress = launch.ProgressCallback(run.progress, batch, args.out)
@@ -89,18 +94,19 @@ def train(args) -> tuple[int, dict]:
                 eval_dataset=to_dataset(held_out) if held_out else None,
                 reward_funcs=batch.functions(),
                 peft_config=launch.peft_config(config),
-                callbacks=[progress, recorder, stop, launch.NoMoreStepsCallback()],
+                callbacks=[progress, recorder, tables, vllm, stop, launch.NoMoreStepsCallback()],
             )
         launch.prepare(trainer, config, rows)
 
         # 5. Train. A signal saves a checkpoint and ends here with fewer steps than asked for.
-        with progress, launch.explained_failures(), launch.steps_left():
+        with progress, launch.explained_failures(), launch.server_failures(config, trainer, server), launch.steps_left():
             trainer.train(resume_from_checkpoint=str(checkpoint) if checkpoint else None)
+        vllm.raise_problem()
         if trainer.state.global_step < trainer.state.max_steps:
             return launch.stopped(trainer, run, stop)
 
         # 6. What was learned: the same held-out prompts as before the first step.
-        with launch.explained_failures():
+        with launch.explained_failures(), launch.server_failures(config, trainer, server):
             if held_out and launch.needs_evaluation(run, trainer.state.global_step):
                 trainer.evaluate()
             trainer.save_model(str(run.model))

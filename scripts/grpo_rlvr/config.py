@@ -26,12 +26,13 @@ from grpo_rlvr.sections import (
     RewardSection,
     RunSection,
     ServerSection,
+    VllmServerSection,
 )
 from grpo_rlvr.trl_settings import settings
 
 __all__ = [
     "Config", "DataSection", "HardwareSection", "InspectionSection", "LoraSection", "ModelSection", "RewardSection", "RunSection",
-    "ServerSection",
+    "ServerSection", "VllmServerSection",
     "config_to_yaml", "load_config",
 ]  # fmt: skip
 
@@ -120,7 +121,7 @@ class Config:
         # A model in a folder beside the config; transformers itself would look from the working directory.
         local = self.resolve(self.model.name_or_path)
         model = dataclasses.replace(self.model, name_or_path=str(local) if local.is_dir() else self.model.name_or_path)
-        run = RunSection(str(self.run_folder), str(self.gate_path) if self.run.gate else None)
+        run = dataclasses.replace(self.run, folder=str(self.run_folder), gate=str(self.gate_path) if self.run.gate else None)
         return dataclasses.replace(self, model=model, data=data, rewards=tuple(rewards), run=run)
 
     def _absolute_reward(self, use: str, args: Mapping[str, Any]) -> tuple[str, Mapping[str, Any]]:
@@ -194,12 +195,15 @@ def _build(raw: dict, path: Path) -> Config:
         inspection["reviewers"] = tuple(inspection["reviewers"])
     if inspection.get("server") is not None:
         inspection["server"] = ServerSection(**inspection["server"])
+    hardware = dict(values.get("hardware") or {})
+    if hardware.get("vllm_server") is not None:
+        hardware["vllm_server"] = VllmServerSection(**hardware["vllm_server"])
     return Config(
         model=ModelSection(**model),
         data=DataSection(**{**values["data"], "columns": values["data"].get("columns") or {}}),
         rewards=tuple(RewardSection(**{**r, "args": r.get("args") or {}}) for r in values["rewards"]),
         inspection=InspectionSection(**inspection),
-        hardware=HardwareSection(**(values.get("hardware") or {})),
+        hardware=HardwareSection(**hardware),
         variant=values.get("variant"),
         grpo=grpo,
         run=RunSection(**(values.get("run") or {})),

@@ -87,17 +87,38 @@ class InspectionSection:
 
 
 @dataclass(frozen=True)
+class VllmServerSection:
+    """The vLLM server of `grpo.vllm_mode: server`.
+
+    `start`: train.py starts and stops it. `gpus` are those of the server alone; on several machines it has the last machine.
+    `arguments` are flags of `vllm serve` without their dashes; true is a flag without a value, null leaves one of ours out.
+    """
+
+    start: bool = False
+    gpus: int = 1
+    start_timeout_s: float = 600.0
+    arguments: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
 class HardwareSection:
-    """The machines: `gpu` is a name of the hardware table, `count` GPUs in each of `nodes` machines."""
+    """The machines: `gpu` is a name of the hardware table, `count` GPUs in each of `nodes` machines.
+
+    `engine` None means one process a GPU, each with the whole model (ddp).
+    """
 
     gpu: str | None = None
     count: int = 1
     nodes: int = 1
+    engine: str | None = None
+    vllm_server: VllmServerSection | None = None
 
 
 @dataclass(frozen=True)
 class RunSection:
-    """Where the run is kept. `gate` None means <folder>/inspection/gate.json."""
+    """Where the run is kept. `gate` None means <folder>/inspection/gate.json; `completion_tables` caps those of `log_completions`."""
 
     folder: str = "runs/grpo"
     gate: str | None = None
+    completion_tables: int = 200
+    on_stale_vllm: str = "stop"

@@ -14,6 +14,7 @@ from typing import Any
 
 from grpo_rlvr.data import ROW_ID
 from grpo_rlvr.rewards import BuiltReward, Scores, score_all, verdicts
+from grpo_rlvr.training.timeline import Timeline
 
 
 class RewardBatch:
@@ -22,6 +23,7 @@ class RewardBatch:
     Attributes:
         held_out: one record a held-out completion, in the order they were scored, until `take_held_out` empties it.
         seconds: time of each reward in the last batch.
+        timeline: is told when scoring begins and ends.
     """
 
     def __init__(self, rewards: Sequence[BuiltReward], threshold: float):
@@ -30,6 +32,7 @@ class RewardBatch:
         self.held_out: list[dict] = []
         self._counts = [0, 0]  # of training: scored, and dropped because a required reward gave `None`
         self.seconds: dict[str, float] = {}
+        self.timeline = Timeline()
         self._lock = threading.Lock()
         self._completions: object = None  # kept alive, so that its identity cannot be reused by the next batch
         self._columns: dict[str, list[float | None]] = {}
@@ -42,11 +45,13 @@ class RewardBatch:
         """The values of reward `name` for this batch; scores the batch at the first call."""
         with self._lock:
             if completions is not self._completions:
+                self.timeline.reward_begins()
                 scores = score_all(self.rewards, copy.deepcopy(completions), **arguments)
                 self._columns = drop_unscorable(self.rewards, scores)
                 self._completions = completions
                 self.seconds = scores.seconds
                 self._record(scores, completions, arguments)
+                self.timeline.reward_ends()
             return list(self._columns[name])
 
     def take_held_out(self) -> list[dict]:

@@ -27,12 +27,14 @@ from grpo_rlvr.training.preflight import check, check_disk, check_golds, check_p
 from grpo_rlvr.training.process import explained_failures, is_main_process, loading_errors, quiet_known_noise
 from grpo_rlvr.training.run_folder import RunFolder
 from grpo_rlvr.training.settings import build_grpo_config, check_launch, check_machine, grpo_settings, peft_config
+from grpo_rlvr.training.vllm_failure import server_failures
+from grpo_rlvr.training.vllm_server import VllmServer, vllm_server
 
 __all__ = [
     "already_finished", "build_grpo_config", "check", "check_golds", "explained_failures", "finish",
     "held_out_digest", "loading_errors", "main_process_lock", "model_path", "needs_evaluation", "open_gate",
     "peft_config", "prepare", "report_check", "RewardBatch", "RunFolder", "settings_for",
-    "start", "steps_left", "stopped",
+    "server_failures", "start", "steps_left", "stopped", "vllm_callback", "vllm_server",
 ]  # fmt: skip
 
 
@@ -131,6 +133,14 @@ def prepare(trainer, config: Config, rows: Sequence[dict]) -> None:
     quiet_known_noise()
     check_prompt(trainer.processing_class, rows[0]["prompt"], config)
     check_disk(model_parameters(trainer.model), trainer.args, config)
+
+
+def vllm_callback(run: RunFolder, config: Config, server: VllmServer | None):
+    """What watches vLLM: that it follows the training, and that its server lives."""
+    from grpo_rlvr.training.callbacks import VllmCallback
+    from grpo_rlvr.training.vllm_monitor import SyncMonitor
+
+    return VllmCallback(SyncMonitor(run.progress.lines()), config.run.on_stale_vllm == "stop", server)
 
 
 @contextlib.contextmanager

@@ -22,6 +22,7 @@ from grpo_rlvr.training.process import is_main_process, loading_errors
 from grpo_rlvr.training.run_folder import RunFolder
 from grpo_rlvr.training.settings import build_grpo_config, bytes_on_disk, check_launch, check_machine
 from grpo_rlvr.training.setup import Setup
+from grpo_rlvr.training.vllm_server import server_problems
 from grpo_rlvr.trl_settings import installed_trl_version
 
 TESTED_TRL = "1.16"
@@ -44,9 +45,9 @@ def check(config: Config, rows: Sequence[dict], held_out: Sequence[dict]) -> lis
         message = f"TRL {installed} is installed; this was tested with {TESTED_TRL}"
         findings.append(Finding("warning", "trl-version", message, f"pip install 'trl~={TESTED_TRL}.0'"))
     findings += _leaked(rows, held_out) + _later_epochs(Setup(config, len(rows), processes(config)))
-    errors = [f for f in findings if f.level == "error"]
+    errors = [Problem(f.code, f.message, f.fix) for f in findings if f.level == "error"] + server_problems(config)
     if errors:
-        raise UserError("config", [Problem(f.code, f.message, f.fix) for f in errors])
+        raise UserError("config", errors)
     if is_main_process():
         for f in findings:
             say(f"{f.level} ({f.code}): {f.message}" + (f"\n    -> {f.fix}" if f.fix else ""))

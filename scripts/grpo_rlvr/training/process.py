@@ -59,6 +59,10 @@ def explained_failures() -> Iterator[None]:
         text = _first_line(exc)
         if "PytorchStreamWriter" in text or "enforce fail at inline_container" in text or type(exc).__name__ == "SafetensorError":
             raise MissingError("disk", Problem("run.folder", f"a checkpoint could not be written: {text}", "free space, then --resume")) from exc
+        if text.startswith("Failed to import ") and exc.__cause__ is not None:
+            # trl imports vllm wherever it is installed, also when it is not used.
+            message = f"{text.split(' because')[0][0].lower()}{text.split(' because')[0][1:]}: {_first_line(exc.__cause__)}"
+            raise MissingError("missing", Problem("packages", message, "install what it names (pip install -c SKILL/constraints.txt ...)")) from exc
         if isinstance(exc, ImportError) or "requires" in text and "to be installed" in text:
             raise MissingError("missing", Problem("grpo", f"a setting needs a package: {text}", "install it, or change the setting")) from exc
         if isinstance(exc, RuntimeError) and "out of memory" in text.lower():
