@@ -57,6 +57,8 @@ def train(args) -> tuple[int, dict]:
     from grpo_rlvr.training import launch
 
     findings = launch.check(config, rows, held_out)
+    if args.launch:
+        return launch.show_plan(config, args)
     run = launch.RunFolder(config.run_folder)
     settings = launch.settings_for(config, rewards, run, bool(held_out))
     if args.check:
@@ -118,11 +120,16 @@ if __name__ == "__main__":
         "train.py config.yaml --check     everything but the training",
         "train.py config.yaml             train; one JSON line a logged step on stdout",
         "train.py config.yaml --resume    go on from the last whole checkpoint",
-        "accelerate launch train.py config.yaml",
+        "train.py config.yaml --launch    the commands for several GPUs or machines; --go starts them",
     ])  # fmt: skip
     parser.add_argument("config", help="the config.yaml of the project")
     parser.add_argument("--check", action="store_true", help="check config, data, gate, settings and machine; do not train")
     parser.add_argument("--resume", action="store_true", help="go on from the last whole checkpoint of the run folder")
+    parser.add_argument("--launch", action="store_true", help="print the commands that start this run on the GPUs and machines of hardware:")
+    parser.add_argument("--go", action="store_true", help="with --launch: start the one of this machine")
+    parser.add_argument("--machine-rank", type=int, metavar="N", help="with --go on several machines: which one this is, from 0")
+    parser.add_argument("--main-ip", metavar="ADDRESS", help="with --launch: address of machine 0")
+    parser.add_argument("--server-ip", metavar="ADDRESS", help="with --launch: address of the last machine, where it serves vLLM")
     parser.add_argument("--without-gate", metavar="REASON", help="train without an open gate; the reason is recorded in the run")
     parser.add_argument("--json", action="store_true", help="one JSON object on stdout at the end; progress lines go to stderr")
     arguments = parser.parse_args()

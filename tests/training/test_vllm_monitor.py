@@ -22,7 +22,7 @@ def test_a_difference_that_grows_with_every_update_is_first_a_warning_then_a_sto
     found = [f for f in see(SyncMonitor(), [0.001, 0.004, 0.009, 0.016, 0.025, 0.036, 0.049, 0.062, 0.074, 0.085]) if f]
     assert [f.code for f in found] == ["vllm-drift", "vllm-drift", "vllm-stale"]
     assert [f.stop for f in found] == [False, False, True]
-    assert "times the first steps' 0.0010" in found[0].message
+    assert "9 times the 0.0010 of the first steps" in found[0].message
 
 
 def test_one_bad_step_is_no_drift():

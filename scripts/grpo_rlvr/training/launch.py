@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import datetime
 import importlib.metadata
 import json
+import os
 import signal
 import sys
 from collections.abc import Iterator, Sequence
@@ -21,6 +23,7 @@ from grpo_rlvr.inspection.gate import check_gate
 from grpo_rlvr.inspection.jsonl import sha256
 from grpo_rlvr.inspection.model_files import model_folder
 from grpo_rlvr.rewards import BuiltReward
+from grpo_rlvr.training import scaling
 from grpo_rlvr.training.adapter import RewardBatch
 from grpo_rlvr.training.held_out import compare, describe, read_header, read_records, record_path
 from grpo_rlvr.training.preflight import check, check_disk, check_golds, check_prompt, model_parameters, report_check
@@ -34,7 +37,7 @@ __all__ = [
     "already_finished", "build_grpo_config", "check", "check_golds", "explained_failures", "finish",
     "held_out_digest", "loading_errors", "main_process_lock", "model_path", "needs_evaluation", "open_gate",
     "peft_config", "prepare", "report_check", "RewardBatch", "RunFolder", "settings_for",
-    "server_failures", "start", "steps_left", "stopped", "vllm_callback", "vllm_server",
+    "server_failures", "show_plan", "start", "steps_left", "stopped", "vllm_callback", "vllm_server",
 ]  # fmt: skip
 
 
@@ -45,6 +48,35 @@ def __getattr__(name: str):
 
         return getattr(callbacks, name)
     raise AttributeError(name)
+
+
+def show_plan(config: Config, args: Any) -> tuple[int, dict]:
+    """`--launch`: print the commands that start this run on its machines; with `--go`, become the one of this machine.
+
+    Raises:
+        UserError: the hardware section asks for something that cannot be started.
+    """
+    problems = scaling.launch_problems(config, args.go)
+    several = config.hardware.nodes > 1
+    served = several and config.hardware.vllm_server is not None
+    if args.go and several and (args.machine_rank is None or args.main_ip is None or (served and args.server_ip is None)):
+        wanted = "--machine-rank and --main-ip" + (" and --server-ip" if served else "")
+        problems.append(Problem("--go", f"the run has {config.hardware.nodes} machines, and this one's place is not said", f"add {wanted}"))
+    rank = args.machine_rank or 0
+    if rank >= config.hardware.nodes:
+        problems.append(Problem("--machine-rank", f"got {rank}; the machines are 0 to {config.hardware.nodes - 1}", "count from 0"))
+    if problems:
+        raise UserError("launch", problems)
+    flags = ["--resume"] * args.resume + ["--json"] * (args.json and args.go)
+    flags += ["--without-gate", args.without_gate] if args.without_gate is not None else []
+    python = sys.executable if args.go else "python"
+    places = {"main_ip": args.main_ip or "MAIN_IP", "server_ip": args.server_ip or "SERVER_IP"}
+    made = scaling.plan(config, os.path.abspath(sys.argv[0]), python, flags, **places)
+    print(scaling.text(made), file=sys.stderr if args.go else args.out, flush=True)
+    if args.go:
+        scaling.start(made, rank, config, python)
+    commands = [{**dataclasses.asdict(c), "text": str(c)} for c in made.commands]
+    return EXIT_YES, {"schema": "grpo-rlvr/launch/1", "engine": made.engine, "processes": made.processes, "notes": made.notes, "commands": commands}
 
 
 def open_gate(config: Config, rewards: Sequence[BuiltReward], rows: Sequence[dict], without: str | None) -> dict:

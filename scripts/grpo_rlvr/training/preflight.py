@@ -20,6 +20,7 @@ from grpo_rlvr.rewards.dataset_check import check_dataset
 from grpo_rlvr.training.lint import Finding, lint
 from grpo_rlvr.training.process import is_main_process, loading_errors
 from grpo_rlvr.training.run_folder import RunFolder
+from grpo_rlvr.training.scaling import trainers
 from grpo_rlvr.training.settings import build_grpo_config, bytes_on_disk, check_launch, check_machine
 from grpo_rlvr.training.setup import Setup
 from grpo_rlvr.training.vllm_server import server_problems
@@ -86,7 +87,7 @@ def check_golds(config: Config, rewards: Sequence[BuiltReward], rows: Sequence[d
 
 def processes(config: Config) -> int:
     """How many processes train: as launched, else as the config's hardware says."""
-    return int(os.environ.get("WORLD_SIZE") or config.hardware.count * config.hardware.nodes)
+    return int(os.environ.get("WORLD_SIZE") or trainers(config))
 
 
 def _leaked(rows: Sequence[dict], held_out: Sequence[dict]) -> list[Finding]:
