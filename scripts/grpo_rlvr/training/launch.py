@@ -27,7 +27,7 @@ from grpo_rlvr.training import scaling
 from grpo_rlvr.training.adapter import RewardBatch
 from grpo_rlvr.training.held_out import compare, describe, read_header, read_records, record_path
 from grpo_rlvr.training.preflight import check, check_disk, check_golds, check_prompt, model_parameters, report_check
-from grpo_rlvr.training.process import explained_failures, is_main_process, loading_errors, quiet_known_noise
+from grpo_rlvr.training.process import explained_failures, is_main_process, load_on_numbered_cpus, loading_errors, quiet_known_noise
 from grpo_rlvr.training.run_folder import RunFolder
 from grpo_rlvr.training.settings import build_grpo_config, check_launch, check_machine, grpo_settings, peft_config
 from grpo_rlvr.training.vllm_failure import server_failures
@@ -137,6 +137,8 @@ def start(run: RunFolder, config: Config, settings: dict[str, Any], gate: dict, 
     if resume and config.grpo.get("save_only_model"):
         message = "grpo.save_only_model leaves out the optimizer, so a resumed run would start it afresh"
         raise UserError("run", Problem("--resume", message, "start a new run folder"))
+    if not accelerator:
+        load_on_numbered_cpus()
     if not sys.stderr.isatty():
         from transformers.utils import logging
 

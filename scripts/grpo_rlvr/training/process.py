@@ -71,6 +71,13 @@ def explained_failures() -> Iterator[None]:
         raise
 
 
+def load_on_numbered_cpus() -> None:
+    """Let torch load a checkpoint on "cpu:0": the name accelerate gives the device of each of several processes on CPUs."""
+    import torch
+
+    torch.serialization.register_package(0, lambda storage: None, lambda storage, location: storage if location.startswith("cpu:") else None)
+
+
 def quiet_known_noise() -> None:
     """Leave out two log messages that mislead.
 
