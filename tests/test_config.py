@@ -56,7 +56,7 @@ def test_the_least_config_has_every_default(tmp_path):
     assert config.data == sections.DataSection("train.jsonl", None, {}, None, None, 256)
     assert config.rewards == (RewardSection("math", 1.0, {}, None, None),)
     assert config.inspection == sections.InspectionSection(32, None, 32, 0, 50, 60, ("human",), 0.5)
-    assert config.hardware == sections.HardwareSection(None, 1, 1, None, 0)
+    assert config.hardware == sections.HardwareSection(None, 1, 1, None, None)
     assert (config.variant, config.grpo) == (None, {})
     assert config.run_folder == tmp_path / "runs/grpo"
     assert config.inspection_folder == tmp_path / "runs/grpo/inspection"

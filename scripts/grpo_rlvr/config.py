@@ -27,13 +27,14 @@ from grpo_rlvr.sections import (
     RewardSection,
     RunSection,
     ServerSection,
+    VllmServerSection,
 )
 from grpo_rlvr.trl_settings import settings
 from grpo_rlvr.variant_section import with_variant
 
 __all__ = [
     "AcceptedProbe", "Config", "DataSection", "HardwareSection", "InspectionSection", "LoraSection", "ModelSection", "RewardSection", "RunSection",
-    "ServerSection",
+    "ServerSection", "VllmServerSection",
     "config_from", "config_to_yaml", "load_config", "plain",
 ]  # fmt: skip
 
@@ -211,12 +212,15 @@ def _build(raw: dict, path: Path) -> Config:
         inspection["server"] = ServerSection(**inspection["server"])
     if "accept" in inspection:
         inspection["accept"] = tuple(AcceptedProbe(**a) for a in inspection["accept"])
+    hardware = dict(values.get("hardware") or {})
+    if hardware.get("vllm_server") is not None:
+        hardware["vllm_server"] = VllmServerSection(**hardware["vllm_server"])
     return Config(
         model=ModelSection(**model),
         data=DataSection(**{**values["data"], "columns": values["data"].get("columns") or {}}),
         rewards=tuple(RewardSection(**{**r, "args": r.get("args") or {}}) for r in values["rewards"]),
         inspection=InspectionSection(**inspection),
-        hardware=HardwareSection(**(values.get("hardware") or {})),
+        hardware=HardwareSection(**hardware),
         variant=values.get("variant"),
         grpo=grpo,
         run=RunSection(**(values.get("run") or {})),

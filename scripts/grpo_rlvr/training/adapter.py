@@ -17,6 +17,7 @@ from grpo_rlvr.data import ROW_ID
 from grpo_rlvr.errors import UserError
 from grpo_rlvr.rewards import BuiltReward, Scores, score_all, verdicts
 from grpo_rlvr.training.guards import RewardFailures
+from grpo_rlvr.training.timeline import Timeline
 
 
 class RewardBatch:
@@ -25,6 +26,7 @@ class RewardBatch:
     Attributes:
         held_out: one record a held-out completion, in the order they were scored, until `take_held_out` empties it.
         seconds: time of each reward in the last batch.
+        timeline: is told when scoring begins and ends.
     """
 
     def __init__(self, rewards: Sequence[BuiltReward], threshold: float, failures: RewardFailures | None = None):
@@ -34,6 +36,7 @@ class RewardBatch:
         self.held_out: list[dict] = []
         self._counts = [0, 0]  # of training: scored, and dropped because a required reward gave `None`
         self.seconds: dict[str, float] = {}
+        self.timeline = Timeline()
         self._lock = threading.Lock()
         self._completions: object = None  # kept alive, so that its identity cannot be reused by the next batch
         self._arguments: dict[str, Any] = {}
@@ -48,11 +51,13 @@ class RewardBatch:
         """The values of reward `name` for this batch; scores the batch at the first call."""
         with self._lock:
             if completions is not self._completions:
+                self.timeline.reward_begins()
                 scores = self._score(completions, arguments)
                 self._columns = drop_unscorable(self.rewards, scores)
                 self._completions, self._arguments, self._total = completions, arguments, scores.total
                 self.seconds = scores.seconds
                 self._record(scores, completions, arguments)
+                self.timeline.reward_ends()
             return list(self._columns[name])
 
     def _score(self, completions: list, arguments: dict[str, Any]) -> Scores:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import datetime
 import importlib.metadata
 import json
+import os
 import signal
 import sys
 from collections.abc import Iterator, Sequence
@@ -22,22 +24,24 @@ from grpo_rlvr.inspection.gate import check_gate
 from grpo_rlvr.inspection.jsonl import sha256
 from grpo_rlvr.inspection.model_files import model_folder
 from grpo_rlvr.rewards import BuiltReward
-from grpo_rlvr.training import changes, epochs
+from grpo_rlvr.training import changes, epochs, scaling
 from grpo_rlvr.training.adapter import RewardBatch
 from grpo_rlvr.training.epochs import Layout
 from grpo_rlvr.training.guards import FailedBatch, RewardFailures
 from grpo_rlvr.training.held_out import compare, describe, read_header, read_records, record_path
 from grpo_rlvr.training.preflight import check, check_disk, check_golds, check_prompt, look_again, model_parameters, processes, report_check
-from grpo_rlvr.training.process import explained_failures, is_main_process, loading_errors, quiet_known_noise
+from grpo_rlvr.training.process import explained_failures, is_main_process, load_on_numbered_cpus, loading_errors, quiet_known_noise
 from grpo_rlvr.training.run_folder import RunFolder
 from grpo_rlvr.training.settings import build_grpo_config, check_launch, check_machine, grpo_settings, peft_config
 from grpo_rlvr.training.setup import Setup
+from grpo_rlvr.training.vllm_failure import server_failures
+from grpo_rlvr.training.vllm_server import VllmServer, vllm_server
 
 __all__ = [
     "already_finished", "build_grpo_config", "check", "check_golds", "explained_failures", "finish",
     "held_out_digest", "lay_out", "loading_errors", "main_process_lock", "model_path", "needs_evaluation", "open_gate",
     "peft_config", "prepare", "report_check", "reward_batch", "RunFolder", "settings_for",
-    "start", "steps_left", "stopped",
+    "server_failures", "show_plan", "start", "steps_left", "stopped", "vllm_callback", "vllm_server",
 ]  # fmt: skip
 
 
@@ -52,6 +56,35 @@ def __getattr__(name: str):
 
         return dry_step
     raise AttributeError(name)
+
+
+def show_plan(config: Config, args: Any) -> tuple[int, dict]:
+    """`--launch`: print the commands that start this run on its machines; with `--go`, become the one of this machine.
+
+    Raises:
+        UserError: the hardware section asks for something that cannot be started.
+    """
+    problems = scaling.launch_problems(config, args.go)
+    several = config.hardware.nodes > 1
+    served = several and config.hardware.vllm_server is not None
+    if args.go and several and (args.machine_rank is None or args.main_ip is None or (served and args.server_ip is None)):
+        wanted = "--machine-rank and --main-ip" + (" and --server-ip" if served else "")
+        problems.append(Problem("--go", f"the run has {config.hardware.nodes} machines, and this one's place is not said", f"add {wanted}"))
+    rank = args.machine_rank or 0
+    if rank >= config.hardware.nodes:
+        problems.append(Problem("--machine-rank", f"got {rank}; the machines are 0 to {config.hardware.nodes - 1}", "count from 0"))
+    if problems:
+        raise UserError("launch", problems)
+    flags = ["--resume"] * args.resume + ["--json"] * (args.json and args.go)
+    flags += ["--without-gate", args.without_gate] if args.without_gate is not None else []
+    python = sys.executable if args.go else "python"
+    places = {"main_ip": args.main_ip or "MAIN_IP", "server_ip": args.server_ip or "SERVER_IP"}
+    made = scaling.plan(config, os.path.abspath(sys.argv[0]), python, flags, **places)
+    print(scaling.text(made), file=sys.stderr if args.go else args.out, flush=True)
+    if args.go:
+        scaling.start(made, rank, config, python)
+    commands = [{**dataclasses.asdict(c), "text": str(c)} for c in made.commands]
+    return EXIT_YES, {"schema": "grpo-rlvr/launch/1", "engine": made.engine, "processes": made.processes, "notes": made.notes, "commands": commands}
 
 
 def open_gate(config: Config, rewards: Sequence[BuiltReward], rows: Sequence[dict], without: str | None) -> dict:
@@ -129,6 +162,8 @@ def start(
     if resume and config.grpo.get("save_only_model"):
         message = "grpo.save_only_model leaves out the optimizer, so a resumed run would start it afresh"
         raise UserError("run", Problem("--resume", message, "start a new run folder"))
+    if not accelerator:
+        load_on_numbered_cpus()
     if not sys.stderr.isatty():
         from transformers.utils import logging
 
@@ -161,6 +196,14 @@ def prepare(trainer, config: Config, rows: Sequence[dict]) -> None:
     parameters = model_parameters(trainer.model)
     look_again(config, rows, trainer.processing_class, trainer.model.config.to_dict(), parameters)
     check_disk(parameters, trainer.args, config)
+
+
+def vllm_callback(run: RunFolder, config: Config, server: VllmServer | None):
+    """What watches vLLM: that it follows the training, and that its server lives."""
+    from grpo_rlvr.training.callbacks import VllmCallback
+    from grpo_rlvr.training.vllm_monitor import SyncMonitor
+
+    return VllmCallback(SyncMonitor(run.progress.lines()), config.run.on_stale_vllm == "stop", server)
 
 
 @contextlib.contextmanager

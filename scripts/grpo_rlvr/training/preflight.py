@@ -23,9 +23,11 @@ from grpo_rlvr.training.lint import lint
 from grpo_rlvr.training.measure import both_sides, here, look, look_closer, no_end
 from grpo_rlvr.training.process import is_main_process, loading_errors
 from grpo_rlvr.training.run_folder import RunFolder
+from grpo_rlvr.training.scaling import trainers
 from grpo_rlvr.training.seen import Seen
 from grpo_rlvr.training.settings import build_grpo_config, bytes_on_disk, check_launch, check_machine
 from grpo_rlvr.training.setup import Setup
+from grpo_rlvr.training.vllm_server import server_problems
 from grpo_rlvr.trl_settings import installed_trl_version
 
 TESTED_TRL = "1.16"
@@ -48,6 +50,7 @@ def check(config: Config, rows: Sequence[dict], held_out: Sequence[dict]) -> lis
         message = f"TRL {installed} is installed; this was tested with {TESTED_TRL}"
         findings.append(Finding("warning", "trl-version", message, f"pip install 'trl~={TESTED_TRL}.0'"))
     findings += both_sides(rows, held_out) + later_epochs(Setup(config, len(rows), processes(config)))
+    findings += [Finding("error", p.where, p.message, p.fix) for p in server_problems(config)]
     return _said(findings)
 
 
@@ -96,7 +99,7 @@ def check_golds(config: Config, rewards: Sequence[BuiltReward], rows: Sequence[d
 
 def processes(config: Config) -> int:
     """How many processes train: as launched, else as the config's hardware says."""
-    return int(os.environ.get("WORLD_SIZE") or config.hardware.count * config.hardware.nodes)
+    return int(os.environ.get("WORLD_SIZE") or trainers(config))
 
 
 def report_check(config: Config, settings: dict[str, Any], rows: Sequence[dict], findings: list[Finding], resume: bool) -> tuple[int, dict]:

@@ -65,6 +65,10 @@ def explained_failures(config: Config | None = None) -> Iterator[None]:
         text = _first_line(exc)
         if "PytorchStreamWriter" in text or "enforce fail at inline_container" in text or type(exc).__name__ == "SafetensorError":
             raise MissingError("disk", Problem("run.folder", f"a checkpoint could not be written: {text}", "free space, then --resume")) from exc
+        if text.startswith("Failed to import ") and exc.__cause__ is not None:
+            # trl imports vllm wherever it is installed, also when it is not used.
+            message = f"{text.split(' because')[0][0].lower()}{text.split(' because')[0][1:]}: {_first_line(exc.__cause__)}"
+            raise MissingError("missing", Problem("packages", message, "install what it names (pip install -c SKILL/constraints.txt ...)")) from exc
         if isinstance(exc, ImportError) or "requires" in text and "to be installed" in text:
             raise MissingError("missing", Problem("grpo", f"a setting needs a package: {text}", "install it, or change the setting")) from exc
         if isinstance(exc, RuntimeError) and "probability tensor contains" in text:
@@ -76,6 +80,13 @@ def explained_failures(config: Config | None = None) -> Iterator[None]:
         if is_out_of_memory(exc):
             raise MissingError("memory", memory_problem(exc, config)) from exc
         raise
+
+
+def load_on_numbered_cpus() -> None:
+    """Let torch load a checkpoint on "cpu:0": the name accelerate gives the device of each of several processes on CPUs."""
+    import torch
+
+    torch.serialization.register_package(0, lambda storage: None, lambda storage, location: storage if location.startswith("cpu:") else None)
 
 
 def quiet_known_noise() -> None:

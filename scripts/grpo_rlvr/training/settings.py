@@ -11,6 +11,7 @@ from grpo_rlvr.config import Config
 from grpo_rlvr.errors import Problem
 from grpo_rlvr.rewards import BuiltReward
 from grpo_rlvr.training.run_folder import RunFolder
+from grpo_rlvr.training.vllm_server import address, uses_server
 
 
 def grpo_settings(config: Config, rewards: Sequence[BuiltReward], run: RunFolder, held_out: bool, accelerator: bool) -> dict[str, Any]:
@@ -31,6 +32,8 @@ def grpo_settings(config: Config, rewards: Sequence[BuiltReward], run: RunFolder
     left_open = {"logging_steps": 1, "report_to": "none", "disable_tqdm": True, "num_completions_to_print": 0}
     if not accelerator:
         left_open |= {"use_cpu": True, "bf16": False}
+    if uses_server(config) and "vllm_server_base_url" not in written:
+        owned["vllm_server_host"] = address(config)[0]
     if held_out:
         # One completion a prompt is enough for a paired comparison over many prompts.
         left_open |= {"num_generations_eval": 1, "per_device_eval_batch_size": written.get("per_device_train_batch_size", 8)}
@@ -133,7 +136,7 @@ def check_launch(accelerator: bool) -> list[Problem]:
     import torch
 
     count = torch.accelerator.device_count()
-    fix = f"accelerate launch --num_processes {count} train.py ..., or CUDA_VISIBLE_DEVICES=0 for one GPU"
+    fix = "train.py CONFIG --launch --go, or CUDA_VISIBLE_DEVICES=0 for one GPU"
     return [Problem("launch", f"{count} GPUs are visible and TRL trains one process a GPU", fix)] if count > 1 else []
 
 
