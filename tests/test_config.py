@@ -626,14 +626,10 @@ def test_checker_leaves_its_input_alone():
     assert math.isclose(checked["rewards"][0]["weight"], 0.1)
 
 
-def test_loading_is_fast_and_imports_nothing_heavy():
+def test_loading_imports_nothing_heavy():
     code = (
-        "import sys, time; t = time.perf_counter(); from grpo_rlvr.config import load_config; c = load_config(sys.argv[1])\n"
-        "heavy = [m for m in ('torch', 'trl', 'transformers', 'datasets', 'numpy', 'jsonschema') if m in sys.modules]\n"
-        "print(time.perf_counter() - t, heavy)"
+        "import sys; from grpo_rlvr.config import load_config; c = load_config(sys.argv[1])\n"
+        "print([m for m in ('torch', 'trl', 'transformers', 'datasets', 'numpy', 'jsonschema') if m in sys.modules])"
     )
     out = subprocess.run([sys.executable, "-c", code, str(TEMPLATES / "config.yaml")], cwd=SCRIPTS, capture_output=True, text=True, check=True).stdout
-    seconds, heavy = out.split(" ", 1)
-    assert heavy.strip() == "[]"
-    # About 0.1 s on an idle machine; torch alone would take more than this bound.
-    assert float(seconds) < 1.0
+    assert out.strip() == "[]"

@@ -80,6 +80,26 @@ def test_time_is_processor_time_or_sleep(open_one):
     assert call(pool, "f", code="import time\ndef f():\n    time.sleep(0.1)\n    return 1") == (1, "done")
 
 
+def test_many_busy_processes_leave_the_neighbour_its_share(open_one):
+    """Else a completion that starts them would make those beside it run out of time."""
+    crowd = """
+import contextlib, os
+def f(x):
+    for _ in range(28):
+        if os.fork() == 0:
+            with contextlib.suppress(OSError):
+                os.setsid()
+            while True:
+                pass
+    while True:
+        pass
+"""
+    work = "import time\ndef f(x):\n    start = time.process_time()\n    while time.process_time() - start < 0.4:\n        pass\n    return x"
+    pool = open_one(workers=2, timeout_s=1.0)
+    answers = pool.run([Calls(text, "f", [((1,), {})]) for text in (crowd, work, crowd, work)])
+    assert [answer.reason for answer in answers] == ["time", "done"] * 2
+
+
 @pytest.mark.parametrize("way", ["thread", "process"])
 def test_waiting_for_a_processor_is_no_time_whoever_waits(open_one, way):
     """Of code whose first thread only waits for another, as with a thread made for deep recursion."""

@@ -41,7 +41,6 @@ TYPING = (
 
 def enter(stdin, stdout, stderr, keep, limits):
     """Become a process fit to run foreign code; `keep` are descriptors that stay open (numbers change), returned in their order."""
-    os.setsid()
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGPIPE, signal.SIGCHLD):
         signal.signal(number, signal.SIG_DFL if number != signal.SIGPIPE else signal.SIG_IGN)
     high = [os.dup2(fd, 100 + place, inheritable=False) for place, fd in enumerate(keep)]

@@ -23,7 +23,8 @@ _libc.pthread_self.restype = ctypes.c_void_p
 
 # What a solution never needs and what widens the ground that it could attack: tracing other processes, mounting, new name
 # spaces, keys, BPF, performance counters, page-fault handlers, io_uring, handles to files, the clock and the kernel
-# itself, and memory that no limit of the job counts (memfd, System V). Name: (number on x86_64, number on aarch64).
+# itself, memory that no limit of the job counts (memfd, System V), and sessions, each of which the kernel may grant as much
+# of the processors as all of another job (sched_autogroup_enabled). Name: (number on x86_64, number on aarch64).
 DENIED = {
     "ptrace": (101, 117), "process_vm_readv": (310, 270), "process_vm_writev": (311, 271), "process_madvise": (440, 440),
     "pidfd_getfd": (438, 438), "kcmp": (312, 272), "mount": (165, 40), "umount2": (166, 39), "pivot_root": (155, 41), "chroot": (161, 51),
@@ -37,7 +38,7 @@ DENIED = {
     "setdomainname": (171, 162), "iopl": (172, None), "ioperm": (173, None), "modify_ldt": (154, None), "vhangup": (153, 58),
     "lookup_dcookie": (212, 18), "fanotify_init": (300, 262), "memfd_create": (319, 279), "memfd_secret": (447, 447), "shmget": (29, 194),
     "shmat": (30, 196), "shmctl": (31, 195), "msgget": (68, 186), "msgsnd": (69, 189), "msgctl": (71, 187), "semget": (64, 190),
-    "semop": (65, 193), "semctl": (66, 191), "semtimedop": (220, 192), "mq_open": (240, 180), "mq_unlink": (241, 181),
+    "semop": (65, 193), "semctl": (66, 191), "semtimedop": (220, 192), "mq_open": (240, 180), "mq_unlink": (241, 181), "setsid": (112, 157),
 }  # fmt: skip
 # machine: (audit number of the architecture, clone, clone3, place in DENIED's pairs)
 MACHINES = {"x86_64": (0xC000003E, 56, 435, 0), "aarch64": (0xC00000B7, 220, 435, 1)}
