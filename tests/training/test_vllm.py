@@ -41,7 +41,7 @@ hardware:
   vllm_server:
     start: true
     start_timeout_s: 400
-    arguments: {gpu-memory-utilization: 0.1, distributed-executor-backend: uni}
+    arguments: {gpu-memory-utilization: 0.1, distributed-executor-backend: uni, enforce-eager: true}
 """
 
 
