@@ -107,6 +107,7 @@ def train(args) -> tuple[int, dict]:
                 callbacks=[progress, recorder, tables, vllm, stop, launch.NoMoreStepsCallback(), launch.FiniteCallback(batch)],
             )
         launch.prepare(trainer, config, rows)
+        launch.stop_on_symptoms(trainer, config, settings, run)  # run.stop_on
 
         # 5. Train. A signal saves a checkpoint and ends here with fewer steps than asked for.
         with progress, launch.explained_failures(config), launch.server_failures(config, trainer, server), launch.steps_left():

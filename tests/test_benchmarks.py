@@ -85,3 +85,9 @@ def test_what_is_called_right_or_wrong_is(maker):
         assert all(value(text) != gold for text in problem.wrong), problem
         texts = [f"\\boxed{{{text}}}" for text in problem.right + problem.wrong]
         assert math_reward(completions=texts, answer=[problem.gold] * len(texts)) == [1.0] * len(problem.right) + [0.0] * len(problem.wrong)
+
+
+def test_the_diagnosis_benchmark_runs():
+    done = subprocess.run([sys.executable, str(ROOT / "benchmarks" / "diagnosis.py"), "500"], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert "500 lines" in done.stdout and "rules" in done.stdout

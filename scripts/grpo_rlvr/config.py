@@ -223,7 +223,7 @@ def _build(raw: dict, path: Path) -> Config:
         hardware=HardwareSection(**hardware),
         variant=values.get("variant"),
         grpo=grpo,
-        run=RunSection(**(values.get("run") or {})),
+        run=RunSection(**{**(values.get("run") or {}), "stop_on": tuple((values.get("run") or {}).get("stop_on") or ())}),
         path=path,
         raw=raw,
     )

@@ -157,7 +157,7 @@ class RunSection:
     """Where the run is kept. `gate` None means <folder>/inspection/gate.json.
 
     `completion_tables` caps those of `log_completions`. `reward_failures` is how many batches in a row a reward may fail on (an exception
-    in it) before the run stops.
+    in it) before the run stops. `stop_on` names symptoms that end the training.
     """
 
     folder: str = "runs/grpo"
@@ -165,3 +165,4 @@ class RunSection:
     reward_failures: int = 3
     completion_tables: int = 200
     on_stale_vllm: str = "stop"
+    stop_on: tuple[str, ...] = ()

@@ -47,6 +47,10 @@ __all__ = [
 
 def __getattr__(name: str):
     # The callbacks derive from transformers' class, and importing that takes seconds that `--check` can do without.
+    if name == "stop_on_symptoms":
+        from grpo_rlvr.training.stop_on import stop_on_symptoms
+
+        return stop_on_symptoms
     if name.endswith("Callback"):
         from grpo_rlvr.training import callbacks
 
