@@ -218,6 +218,25 @@ def test_a_tokenizer_without_an_end():
     assert [f.code for f in no_end(Tokenizer())] == ["no-eos"] and no_end(Tokenizer(), 2) == []
 
 
+def test_warnings_are_said_beside_the_errors(project, capsys):
+    from conftest import CONFIG
+    from grpo_rlvr.config import load_config
+    from grpo_rlvr.data import load_rows
+    from grpo_rlvr.training.preflight import check
+
+    (project / "config.yaml").write_text(
+        CONFIG.replace("name_or_path: model", "name_or_path: org/model").replace("num_generations: 8", "num_generations: 4")
+    )
+    config = load_config(project / "config.yaml")
+    rows = load_rows(config, "train")
+    assert [f.code for f in check(config, rows, load_rows(config, "eval"))] == ["small-group"]
+    capsys.readouterr()
+    with pytest.raises(LintError) as refused:
+        check(config, rows, rows[:2])
+    assert [p.where for p in refused.value.problems] == ["held-out-leak"]
+    assert capsys.readouterr().err.startswith("warning (small-group)")
+
+
 def test_the_error_carries_warnings_too():
     error = LintError(run({"num_generations": 4, "temperature": 0.0}))
     data = error.to_json()

@@ -55,12 +55,14 @@ def check(config: Config, rows: Sequence[dict], held_out: Sequence[dict]) -> lis
 
 
 def _said(findings: list[Finding]) -> list[Finding]:
-    """The findings, printed on the main process; LintError if one of them is an error."""
-    if any(f.level == "error" for f in findings):
-        raise LintError(sorted(findings, key=lambda f: LEVELS.index(f.level)))
+    """The findings, printed on the main process; LintError if one of them is an error, after the warnings."""
+    wrong = any(f.level == "error" for f in findings)
     if is_main_process():
         for f in findings:
-            say(f"{f.level} ({f.code}): {f.message}" + (f"\n    -> {f.fix}" if f.fix else ""))
+            if f.level != "error" and not (wrong and f.level == "note"):
+                say(f"{f.level} ({f.code}): {f.message}" + (f"\n    -> {f.fix}" if f.fix else ""))
+    if wrong:
+        raise LintError(sorted(findings, key=lambda f: LEVELS.index(f.level)))
     return findings
 
 
