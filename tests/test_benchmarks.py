@@ -36,6 +36,15 @@ def test_the_inspection_benchmark_runs():
 
 
 @pytest.mark.model
+def test_the_overhead_benchmark_runs():
+    command = [sys.executable, str(ROOT / "benchmarks" / "overhead.py"), "--pairs", "3", "--width", "64", "--layers", "2", "--tokens", "8"]
+    done = subprocess.run([*command, "--json"], capture_output=True, text=True, timeout=600)
+    assert done.returncode == 0, done.stderr
+    result = json.loads(done.stdout)
+    assert result["pairs"] == 3 and result["cpu"]["plain_s"] > 0 and result["wall"]["ours_s"] > 0
+
+
+@pytest.mark.model
 def test_math_and_its_peers_agree_with_the_truth():
     command = [sys.executable, str(ROOT / "benchmarks" / "rewards.py"), "--tiny", "--json"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=600)

@@ -27,20 +27,21 @@ from grpo_rlvr.sections import (
     RewardSection,
     RunSection,
     ServerSection,
+    VllmServerSection,
 )
 from grpo_rlvr.trl_settings import settings
+from grpo_rlvr.variant_section import with_variant
 
 __all__ = [
     "AcceptedProbe", "Config", "DataSection", "HardwareSection", "InspectionSection", "LoraSection", "ModelSection", "RewardSection", "RunSection",
-    "ServerSection",
-    "config_from", "config_to_yaml", "load_config",
+    "ServerSection", "VllmServerSection",
+    "config_from", "config_to_yaml", "load_config", "plain",
 ]  # fmt: skip
 
 SCHEMA = Path(__file__).resolve().parent / "config.schema.json"
 
 REWARDS = ("format", "partial_format", "exact", "math", "choice", "schema", "tool_calls", "code", "length", "overlong", "judge")
 FILE_ARGS = {"judge": ("calibration", "rubric_file")}  # options of built-in rewards that are paths
-VARIANTS = ("grpo", "dr_grpo", "dapo", "gspo", "cispo", "bnpo", "sapo")
 SAMPLING = (
     "temperature", "top_p", "top_k", "min_p", "repetition_penalty", "max_completion_length", "chat_template_kwargs", "generation_kwargs",
 )  # fmt: skip
@@ -63,7 +64,8 @@ _USER_FUNCTION = re.compile(r"(?:.+\.py|[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*):[A-Za-z
 class Config:
     """The whole file. Two configs are equal when they ask for the same: their paths are compared resolved.
 
-    `path` is the file it was read from and `raw` what YAML made of it, before checks and defaults.
+    `grpo` and `rewards` hold what `variant` adds to them. `path` is the file it was read from and `raw` what YAML made of it, before
+    checks and defaults.
     """
 
     model: ModelSection
@@ -123,7 +125,7 @@ class Config:
         # A model in a folder beside the config; transformers itself would look from the working directory.
         local = self.resolve(self.model.name_or_path)
         model = dataclasses.replace(self.model, name_or_path=str(local) if local.is_dir() else self.model.name_or_path)
-        run = RunSection(str(self.run_folder), str(self.gate_path) if self.run.gate else None)
+        run = dataclasses.replace(self.run, folder=str(self.run_folder), gate=str(self.gate_path) if self.run.gate else None)
         return dataclasses.replace(self, model=model, data=data, rewards=tuple(rewards), run=run)
 
     def _absolute_reward(self, use: str, args: Mapping[str, Any]) -> tuple[str, Mapping[str, Any]]:
@@ -144,7 +146,7 @@ class Config:
         return str(self.resolve(name)) if local else name
 
     def __eq__(self, other: object) -> bool:
-        return _plain(self) == _plain(other) if isinstance(other, Config) else NotImplemented
+        return plain(self) == plain(other) if isinstance(other, Config) else NotImplemented
 
     __hash__ = None
 
@@ -194,6 +196,9 @@ def _build(raw: dict, path: Path) -> Config:
             Problem("grpo", f"must be a mapping of TRL settings, got {schema_check.got(grpo)}", "write one `name: value` line for each setting")
         )
     problems += _relations(values)
+    if not problems and values.get("variant"):
+        grpo, values["rewards"], found = with_variant(values["variant"], grpo, values["rewards"])
+        problems += found
     if problems:
         raise UserError("config", problems)
 
@@ -207,12 +212,15 @@ def _build(raw: dict, path: Path) -> Config:
         inspection["server"] = ServerSection(**inspection["server"])
     if "accept" in inspection:
         inspection["accept"] = tuple(AcceptedProbe(**a) for a in inspection["accept"])
+    hardware = dict(values.get("hardware") or {})
+    if hardware.get("vllm_server") is not None:
+        hardware["vllm_server"] = VllmServerSection(**hardware["vllm_server"])
     return Config(
         model=ModelSection(**model),
         data=DataSection(**{**values["data"], "columns": values["data"].get("columns") or {}}),
         rewards=tuple(RewardSection(**{**r, "args": r.get("args") or {}}) for r in values["rewards"]),
         inspection=InspectionSection(**inspection),
-        hardware=HardwareSection(**(values.get("hardware") or {})),
+        hardware=HardwareSection(**hardware),
         variant=values.get("variant"),
         grpo=grpo,
         run=RunSection(**(values.get("run") or {})),
@@ -230,11 +238,9 @@ def _relations(values: Mapping[str, Any]) -> list[Problem]:
         if isinstance(use, str) and use and use not in REWARDS and not _USER_FUNCTION.fullmatch(use):
             fallback = f"use one of {', '.join(REWARDS)}, or your own as `file.py:function` or `module:function`"
             problems.append(Problem(f"rewards[{i}].use", f"there is no reward `{use}`", schema_check.nearest(use, REWARDS, fallback)))
-    variant = values.get("variant")
-    if isinstance(variant, str):
-        message = "variant is not available in this version" + ("" if variant in VARIANTS else f", and there is no variant `{variant}`")
-        hint = "" if variant in VARIANTS else schema_check.nearest(variant, VARIANTS)
-        problems.append(Problem("variant", message, "write the settings under `grpo:` and delete this line" + (f" ({hint})" if hint else "")))
+    data = values.get("data")
+    if isinstance(data, dict) and data.get("eval") is not None and data.get("eval_split") is not None:
+        problems.append(Problem("data.eval_split", f"{data['eval_split']} and data.eval {data['eval']} are both set", "delete one of them"))
     inspection = values.get("inspection")
     if isinstance(inspection, dict):
         problems += _accepted_twice(inspection.get("accept"))
@@ -306,7 +312,8 @@ def _schema() -> dict:
     return schema
 
 
-def _plain(config: Config) -> dict:
+def plain(config: Config) -> dict:
+    """The config with all defaults and absolute paths, as YAML would hold it."""
     resolved = config.resolved()
     return {f.name: _to_yaml(getattr(resolved, f.name)) for f in dataclasses.fields(Config) if f.name not in ("path", "raw")}
 
@@ -324,4 +331,4 @@ def config_to_yaml(config: Config) -> str:
 
     TRL's settings stay as written: TRL fills in its own defaults, and some of them may not be given together.
     """
-    return "# The config as it was used: defaults filled in, paths absolute.\n" + yaml_file.dump_mapping(_plain(config))
+    return "# The config as it was used: defaults filled in, paths absolute.\n" + yaml_file.dump_mapping(plain(config))

@@ -101,6 +101,8 @@ def test_a_run_ends_with_progress_result_and_model(ready):
 
 
 def test_kill_and_resume_lose_and_double_nothing(ready, tmp_path_factory):
+    # 11 steps an epoch and a prompt left over: the run is killed in the second epoch and ends in the fourth.
+    write_rows(ready / "train.jsonl", sums(23))
     whole = tmp_path_factory.mktemp("whole") / "project"
     shutil.copytree(ready, whole)
     assert train(whole, *REASON).returncode == 0
@@ -122,7 +124,8 @@ def test_kill_and_resume_lose_and_double_nothing(ready, tmp_path_factory):
     assert "going on from checkpoint-" in done.stderr
     lines, expected = progress(ready), progress(whole)
     assert [line["step"] for line in lines] == list(range(1, 41))
-    for key in ("loss", "reward", "completions/mean_length", "entropy", "lr"):
+    assert lines[-1]["epoch"] == pytest.approx(40 / 11)
+    for key in ("loss", "reward", "completions/mean_length", "entropy", "lr", "epoch"):
         assert [line[key] for line in lines] == pytest.approx([line[key] for line in expected], rel=1e-4, abs=1e-6), key
     starts = json.loads((ready / "run/train/run.json").read_text())["starts"]
     assert [s["from_step"] for s in starts][0] == 0 and starts[1]["from_step"] >= 14
@@ -160,6 +163,9 @@ def test_lora_trains_resumes_and_saves_an_adapter_that_loads(ready):
 
     model = PeftModel.from_pretrained(AutoModelForCausalLM.from_pretrained(ready / "model"), ready / "run/train/model")
     assert any(p.abs().sum() > 0 for name, p in model.named_parameters() if "lora_B" in name)
+    merged = train(ready, "--merge", "--json")
+    assert merged.returncode == 0, merged.stderr
+    assert json.loads(merged.stdout)["step"] == 14 and (ready / "run/train/merged/model.safetensors").exists()
 
 
 def test_steps_inside_a_generation_cycle_have_their_lines_too(ready):

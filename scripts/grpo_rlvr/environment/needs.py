@@ -69,10 +69,10 @@ def settings_check(config: Config, count: int) -> list[Check]:
 
 def count_check(config: Config, cards: Sequence[Card]) -> list[Check]:
     """As many GPUs as the config trains on (those of other machines cannot be seen from here)."""
-    wanted = config.hardware.count + (config.hardware.server_gpus if config.hardware.nodes == 1 else 0)
+    wanted = config.hardware.count
     if not config.hardware.gpu or wanted <= len(cards) or not cards:
         return []
-    fix = f"set hardware.count: {max(1, len(cards) - config.hardware.server_gpus)}, or run it where there are more"
+    fix = f"set hardware.count: {len(cards)}, or run it where there are more"
     return [Check("gpu-count", BLOCKED, f"hardware asks for {wanted} GPUs of a machine; {len(cards)} are here", fix)]
 
 

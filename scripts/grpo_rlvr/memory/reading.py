@@ -46,12 +46,13 @@ def read_workload(config: Config, *, gpu: Gpu | None = None, shape: ModelShape |
     if completion is None:
         raise UserError("memory", Problem("grpo.max_completion_length", "is null: a completion may then be of any length", "set it"))
     batch, accumulation = get("per_device_train_batch_size"), get("gradient_accumulation_steps")
-    world = config.hardware.count * config.hardware.nodes
+    vllm = ("colocate" if get("vllm_mode") == "colocate" else "server") if get("use_vllm") else "none"
+    count, nodes, server_gpus = config.hardware.split(vllm == "server")
+    world = count * nodes
     given = get("generation_batch_size")
     per_generation = max(1, given // (batch * world)) if given else get("steps_per_generation") or accumulation
     extra = get("model_init_kwargs") or {}
     lora = config.model.lora
-    vllm = ("colocate" if get("vllm_mode") == "colocate" else "server") if get("use_vllm") else "none"
     prompt = _prompt_tokens(config, get("vllm_max_model_length"), completion, assumed)
     quantization = _quantization(extra.get("quantization_config"), shape, lora is not None, assumed)
     if quantization != "none" and lora is None:
@@ -59,7 +60,7 @@ def read_workload(config: Config, *, gpu: Gpu | None = None, shape: ModelShape |
     _notes(config, shape, gpu, extra, assumed)
     targets = lora.target_modules if lora else "all-linear"
     return Workload(
-        shape=shape, gpu=gpu, count=config.hardware.count, nodes=config.hardware.nodes, dtype=config.model.dtype, lora_rank=lora.r if lora else 0,
+        shape=shape, gpu=gpu, count=count, nodes=nodes, dtype=config.model.dtype, lora_rank=lora.r if lora else 0,
         targets=None if targets == "all-linear" else tuple([targets] if isinstance(targets, str) else targets), quantization=quantization,
         optimizer=optimizer_kind(str(get("optim"))), batch=batch, accumulation=accumulation, steps_per_generation=per_generation,
         generations=get("num_generations"), iterations=get("num_iterations"), prompt=prompt, completion=completion,
@@ -67,7 +68,7 @@ def read_workload(config: Config, *, gpu: Gpu | None = None, shape: ModelShape |
         autocast=bool(get("fp16") or get("bf16") is not False), beta=get("beta") or 0.0, learning_rate=get("learning_rate"),
         sharding=_sharding(config, world), vllm=vllm, utilization=get("vllm_gpu_memory_utilization"), context=get("vllm_max_model_length"),
         tensor_parallel=get("vllm_tensor_parallel_size"), sleep=bool(get("vllm_enable_sleep_mode")) and era.sleeps,
-        server_gpus=config.hardware.server_gpus, liger=bool(get("use_liger_kernel")), era=era, trl=version,
+        server_gpus=server_gpus, liger=bool(get("use_liger_kernel")), era=era, trl=version,
         updates=_updates(config, get, batch * world * accumulation), assumed=tuple(assumed),
     )  # fmt: skip
 

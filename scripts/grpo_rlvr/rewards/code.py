@@ -61,9 +61,10 @@ class CodeReward(Reward):
         asked = [place for place, task in enumerate(tasks) if task is not None]
         scores: list[float | None] = [0.0] * len(texts)
         if asked:
-            answers = open_pool(limits=self.limits, **self.settings).run([tasks[place] for place in asked])
-            for place, answer in zip(asked, answers, strict=True):
-                scores[place] = self._unscored_for(answer) if isinstance(answer, SandboxFault) else self._score(answer, golds[place])
+            pool = open_pool(limits=self.limits, **self.settings)
+            found = pool.run([tasks[place] for place in asked], lambda number, answer: self._score(answer, golds[asked[number]]))
+            for place, score in zip(asked, found, strict=True):
+                scores[place] = self._unscored_for(score) if isinstance(score, SandboxFault) else score
         return scores
 
     def _score(self, answer: Answer, gold: Any) -> float:
@@ -111,7 +112,8 @@ def _task(text: str, gold: Any) -> Calls | Program | Tests | None:
     if isinstance(gold, CallTests):
         return Calls(text, gold.entry, gold.calls)
     if isinstance(gold, ProgramTests):
-        return Program(text, gold.inputs)
+        # White space at the ends of lines is free, within reason.
+        return Program(text, gold.inputs, [2 * len(output) + 65_536 for output in gold.outputs])
     return Tests(text, gold.source, gold.names, gold.top_level, gold.entry)
 
 

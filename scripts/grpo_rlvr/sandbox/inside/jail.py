@@ -14,7 +14,8 @@ CLONE_CHILD_SETTID, CLONE_NEWCGROUP, CLONE_NEWUTS, CLONE_NEWNET = 0x1000000, 0x2
 CLONE_NEWNS, CLONE_NEWIPC, CLONE_NEWUSER, CLONE_NEWPID = 0x20000, 0x8000000, 0x10000000, 0x20000000
 MS_RDONLY, MS_NOSUID, MS_NODEV, MS_NOEXEC, MS_REC, MS_PRIVATE = 1, 2, 4, 8, 0x4000, 0x40000
 PR_SET_DUMPABLE, PR_SET_SECCOMP, PR_SET_CHILD_SUBREAPER, PR_SET_NO_NEW_PRIVS = 4, 22, 36, 38
-EPERM, ENOSYS = 1, 38
+EPERM, ENOSYS, M_PERTURB = 1, 38, -6
+STACK_BYTES = 64 << 20
 ALLOW, ERRNO, KILL = 0x7FFF0000, 0x50000, 0x80000000
 
 _libc = ctypes.CDLL(None, use_errno=True)
@@ -78,6 +79,12 @@ def _thread_id_address():
     return 0
 
 
+def forget_what_is_freed(wanted):
+    """Whether the C library overwrites memory that is given back (glibc; see mallopt(3)): a fork inherits also what is no longer in use."""
+    if hasattr(_libc, "mallopt"):
+        _libc.mallopt(M_PERTURB, 0xA5 if wanted else 0)
+
+
 def private_mounts(tmp_mib):
     """A /proc of the new process name space, and empty /tmp and /dev/shm of bounded size; the process must be the first in there."""
     _mount(b"proc", b"/proc", b"proc", MS_NOSUID | MS_NODEV | MS_NOEXEC, None)
@@ -102,6 +109,9 @@ def limit(memory_mib, processes, file_mib, cpu_s):
         hard = resource.getrlimit(name)[1]
         value = value if hard == resource.RLIM_INFINITY else min(value, hard)
         resource.setrlimit(name, (value, value))
+    # Deep recursion through C (a cached function, a sort's key) needs more than the usual 8 MiB; counts as memory once it is used.
+    hard = resource.getrlimit(resource.RLIMIT_STACK)[1]
+    resource.setrlimit(resource.RLIMIT_STACK, (STACK_BYTES if hard == resource.RLIM_INFINITY else min(STACK_BYTES, hard), hard))
 
 
 def drop_capabilities():
