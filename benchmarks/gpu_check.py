@@ -39,7 +39,6 @@ TINY = {
     "model_type": "qwen2", "hidden_size": 256, "num_hidden_layers": 4, "num_attention_heads": 4, "num_key_value_heads": 2, "head_dim": 64,
     "intermediate_size": 768, "vocab_size": 8192, "tie_word_embeddings": True, "max_position_embeddings": 4096,
 }  # fmt: skip
-FOUR = {"load_in_4bit": True, "bnb_4bit_quant_type": "nf4", "bnb_4bit_use_double_quant": True, "bnb_4bit_compute_dtype": "bfloat16"}
 LORA = {"r": 16, "alpha": 32, "target_modules": "all-linear"}
 # name, what differs from the common settings, (prompt, completion) tokens, whether the completions are generated or made up
 CASES: tuple[tuple[str, dict[str, Any], tuple[int, int], bool], ...] = (
@@ -48,7 +47,7 @@ CASES: tuple[tuple[str, dict[str, Any], tuple[int, int], bool], ...] = (
     ("full, float32, beta 0.04", {"grpo": {"beta": 0.04}}, (256, 256), True),
     ("full, float32, long completion", {}, (512, 4096), False),
     ("full, bfloat16", {"model": {"dtype": "bfloat16"}, "grpo": {"learning_rate": 1e-5}}, (256, 256), True),
-    ("QLoRA r16", {"model": {"dtype": "bfloat16", "lora": LORA}, "grpo": {"model_init_kwargs": {"quantization_config": FOUR}}}, (256, 256), True),
+    ("QLoRA r16", {"model": {"dtype": "bfloat16", "lora": {**LORA, "quantize": "nf4"}}}, (256, 256), True),
 )  # fmt: skip
 VLLM = ("LoRA r16, vLLM colocated, asleep in training", {
     "model": {"dtype": "bfloat16", "lora": LORA},
