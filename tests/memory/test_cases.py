@@ -234,3 +234,16 @@ def test_float8_weights_are_counted_and_refused(tmp_path):
     assert {b.code for b in small.blockers} == {"fp8-training"} and large.blockers == ()
     assert small.estimate.states.weights == pytest.approx(30.53e9, rel=0.03)
     assert large.estimate.states.weights == pytest.approx(2 * 30.53e9, rel=0.001)
+
+
+@pytest.mark.parametrize(("kind", "planned", "share"), [("nf4", "nf4-double", 0.52), ("int8", "int8", 1.0)])
+def test_a_quantised_base_is_planned_as_one(tmp_path, kind, planned, share):
+    from grpo_rlvr.config import config_from
+    from grpo_rlvr.memory.reading import read_workload
+
+    raw = {"model": {"name_or_path": "Qwen/Qwen2.5-7B-Instruct", "dtype": "bfloat16", "lora": {"quantize": kind}}, "data": {"train": "t.jsonl"},
+           "rewards": [{"use": "exact"}], "hardware": {"gpu": "h200"}}  # fmt: skip
+    w = read_workload(config_from(raw, tmp_path / "c.yaml"))
+    whole = 2 * w.shape.embedding_parameters
+    assert w.quantization == planned
+    assert make_plan(w).estimate.states.weights - whole == pytest.approx(share * (w.shape.parameters - w.shape.embedding_parameters), rel=0.02)

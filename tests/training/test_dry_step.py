@@ -52,6 +52,8 @@ class Probe:
 def test_a_phase_inside_another_belongs_to_itself_alone():
     probe = Probe()
     meter = Meter(probe)
+    probe.use(500)
+    probe.use(1)
     with meter.phase("training step"):
         probe.use(5)
         with meter.phase("rollout"):
@@ -64,6 +66,21 @@ def test_a_phase_inside_another_belongs_to_itself_alone():
     with pytest.raises(KeyError), meter.phase("training step"), meter.phase("log-probs"):
         raise KeyError
     assert meter.failed == "log-probs"
+
+
+def test_the_gpus_counters_are_read_and_reset(monkeypatch):
+    import torch
+    from grpo_rlvr.training.meter import CudaProbe
+
+    asked = []
+    values = {"synchronize": None, "reset_peak_memory_stats": None, "memory_allocated": 3, "max_memory_allocated": 7, "max_memory_reserved": 9,
+              "mem_get_info": (10, 50)}  # fmt: skip
+    for name, value in values.items():
+        monkeypatch.setattr(torch.cuda, name, lambda name=name, value=value: asked.append(name) or value)
+    meter = Meter(CudaProbe())
+    with meter.phase("rollout"):
+        assert meter.probe.now() == 3
+    assert meter.peaks == {"rollout": {"peak": 7, "reserved": 9, "device_in_use": 40}} and asked.count("reset_peak_memory_stats") == 2
 
 
 @pytest.fixture

@@ -118,9 +118,8 @@ def _adapters(w: Workload) -> Iterator[Lever]:
         yield Lever("lora", "LoRA of rank 16 on all linear layers, base in bfloat16" + _drift(w), 12, both, patch)
     if w.quantization == "none" and w.engine in ("none", "ddp"):
         changes = {"quantization": "nf4-double", "dtype": "bfloat16", "lora_rank": w.lora_rank or 16, "optimizer": "adamw", **rate}
-        model = {"dtype": "bfloat16", **({"lora": lora} if w.full else {})}
-        four = {"load_in_4bit": True, "bnb_4bit_quant_type": "nf4", "bnb_4bit_use_double_quant": True, "bnb_4bit_compute_dtype": "bfloat16"}
-        grpo = {"model_init_kwargs": {"quantization_config": four}, **rate, **({"optim": None} if w.optimizer != "adamw" else {})}
+        model = {"dtype": "bfloat16", "lora": {**(lora if w.full else {}), "quantize": "nf4"}}
+        grpo = {**rate, **({"optim": None} if w.optimizer != "adamw" else {})}
         yield Lever("qlora", "QLoRA: the frozen base in 4 bits; needs bitsandbytes", 16, changes, {"model": model, "grpo": grpo})
 
 

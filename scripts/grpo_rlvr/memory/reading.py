@@ -55,6 +55,8 @@ def read_workload(config: Config, *, gpu: Gpu | None = None, shape: ModelShape |
     lora = config.model.lora
     prompt = _prompt_tokens(config, get("vllm_max_model_length"), completion, assumed)
     quantization = _quantization(extra.get("quantization_config"), shape, lora is not None, assumed)
+    if lora is not None and lora.quantize:
+        quantization = {"nf4": "nf4-double", "int8": "int8"}[lora.quantize]
     if quantization != "none" and lora is None:
         raise UserError("memory", Problem("model.lora", "a quantised model cannot be tuned without adapters", "add `lora:` under `model:`"))
     _notes(config, shape, gpu, extra, assumed)

@@ -52,8 +52,7 @@ def mapping(args: argparse.Namespace) -> tuple[dict, Path]:
         if value is not None:
             flags[section][key] = value
     if args.qlora is not None:
-        flags["model"] |= {"lora": {"r": args.qlora}, "dtype": "bfloat16"}
-        flags["grpo"]["model_init_kwargs"] = {"quantization_config": {"load_in_4bit": True, "bnb_4bit_use_double_quant": True}}
+        flags["model"] |= {"lora": {"r": args.qlora, "quantize": "nf4"}, "dtype": "bfloat16"}
     raw = apply_patch(raw, {k: v for k, v in flags.items() if v})
     return with_settings(raw, args.set), path
 

@@ -13,6 +13,7 @@ import math
 import sys
 import tempfile
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
 
 from transformers import TrainerCallback
@@ -29,6 +30,7 @@ from grpo_rlvr.training.memory_here import is_out_of_memory, memory_problem, pha
 from grpo_rlvr.training.meter import CudaProbe, Meter, RssProbe
 from grpo_rlvr.training.process import is_main_process, quiet_known_noise
 from grpo_rlvr.training.settings import build_grpo_config, check_launch, check_machine, peft_config
+from grpo_rlvr.training.vllm_server import vllm_server
 
 CANDIDATES = 64  # prompts, longest as text, of which the longest in tokens is taken
 # (method of the trainer, phase); the innermost that is running counts
@@ -51,7 +53,7 @@ def dry_step(config: Config, settings: dict[str, Any], rows: Sequence[dict], mod
 
         logging.disable_progress_bar()
     meter = Meter(CudaProbe() if device_type(config) == "cuda" else RssProbe())
-    with tempfile.TemporaryDirectory(prefix="grpo-dry-step-") as folder:
+    with tempfile.TemporaryDirectory(prefix="grpo-dry-step-") as folder, vllm_server(config, Path(folder)):
         try:
             found = measured_step(config, settings, rows, model, meter, folder)
         except Exception as exc:
