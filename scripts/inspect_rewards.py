@@ -147,7 +147,7 @@ def review(args: argparse.Namespace) -> tuple[int, dict]:
         from grpo_rlvr.inspection.serve import write_static
 
         return 0, write_static(config, args.static, args.reviewer or "", args.step)
-    reviewer = args.reviewer or _login_name()
+    reviewer = _login_name() if args.reviewer is None else args.reviewer
     if args.terminal:
         from grpo_rlvr.inspection.review import review as read
 
