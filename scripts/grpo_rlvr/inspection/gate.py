@@ -34,7 +34,10 @@ from grpo_rlvr.inspection.waivers import accepted, lost_waivers, open_errors, wa
 SCHEMA = "grpo-rlvr/gate/1"
 EACH = 5  # at least one in so many of `min_read` must be a completion that the reward passes, and as many one that it fails
 REVIEW = "run: inspect_rewards.py review CONFIG"
-DECIDE = "run: inspect_rewards.py run CONFIG, then review CONFIG as far as it asks, then gate CONFIG"
+DECIDE = (
+    "run: inspect_rewards.py run CONFIG, then review CONFIG as far as it asks, then gate CONFIG; "
+    "or name the gate of an earlier run with the same rewards, data and model: run.gate"
+)
 
 
 def decide_gate(config: Config, *, rewards: Sequence | None = None, rows: Sequence[dict] | None = None) -> dict:
