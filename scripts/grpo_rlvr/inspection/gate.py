@@ -188,6 +188,7 @@ def merge_labels(labels: Sequence[dict], samples: Sequence[dict], scores: Sequen
         "elsewhere": elsewhere,
         "kinds": {label["reviewer_kind"] for label in used},
         "reviewers": {label["reviewer"] for label in used},
+        "against": sorted({label["reviewer"] for label in used if disagrees(label["label"], verdicts[label["sample_id"]])}),
         "revised": sum(label["revised"] for label in used),
     }
 
@@ -216,7 +217,8 @@ def _reasons(
         paid = sum(d["label"] == "fail" for d in disagreements)
         reasons.append(
             f"reader and reward disagree on {len(disagreements)} samples ({paid} wrong ones paid, "
-            f"{len(disagreements) - paid} right ones not): mend the reward, or the label"
+            f"{len(disagreements) - paid} right ones not): mend the reward, or the label (review CONFIG shows each of these readers theirs: "
+            f"{', '.join(read['against'])})"
         )
     reasons += [f"probe {f['probe']}: {f['message']}" for f in open_errors(findings)]
     if signal["verdict"] != "go":
