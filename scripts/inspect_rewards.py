@@ -67,7 +67,7 @@ def build_parser() -> argparse.ArgumentParser:
     run = commands.add_parser("run", help="sample, score, attack the rewards, measure the signal, select what to read")
     run.add_argument("--completions", metavar="FILE", help="recorded completions in the place of sampling (format: inspect_rewards.py --help)")
     run.add_argument("--backend", choices=("transformers", "vllm", "openai"), help="what draws the completions")
-    run.add_argument("--redraw", action="store_true", help="set samples that another backend drew aside, and draw new ones")
+    run.add_argument("--redraw", action="store_true", help="set samples that were recorded, or that another backend drew, aside, and draw new ones")
     run.add_argument("--keep-band", nargs=2, type=float, metavar=("LOW", "HIGH"), help="write the training rows whose success rate is within")
     run.add_argument(
         "--band-file", metavar="FILE.jsonl", help="where --keep-band writes (default: train.band-LOW-HIGH.jsonl in the inspection folder)"
@@ -147,7 +147,7 @@ def review(args: argparse.Namespace) -> tuple[int, dict]:
         from grpo_rlvr.inspection.serve import write_static
 
         return 0, write_static(config, args.static, args.reviewer or "", args.step)
-    reviewer = args.reviewer or _login_name()
+    reviewer = _login_name() if args.reviewer is None else args.reviewer
     if args.terminal:
         from grpo_rlvr.inspection.review import review as read
 

@@ -52,12 +52,21 @@ def test_a_judge_below_the_floor_gets_none(tmp_path, capsys):
     assert not (tmp_path / "judge.json").exists()
 
 
+def test_a_judge_that_says_nothing_is_not_called_a_bad_one(tmp_path, capsys):
+    with Server(answer("I cannot say.")) as server:
+        write_config(tmp_path, server.url)
+        code, result = call(tmp_path, capsys)
+    assert code == 1 and "no verdict on any of the" in result["error"]["message"] and "base_url" in result["error"]["fix"]
+    assert "TPR" not in result["error"]["message"] and not (tmp_path / "judge.json").exists()
+
+
 def test_labels_of_the_inspection_are_joined_with_its_samples(tmp_path, server):
     config = load_config(write_config(tmp_path, server.url))
     samples = [{"sample_id": f"s{i}", "prompt": f"p{i}", "completion": f"good {i}"} for i in range(3)]
     samples_path(config.inspection_folder).parent.mkdir(parents=True)
     write_rows(samples_path(config.inspection_folder), [{"schema": "header"}, *samples])
     said = [("s0", "pass", "ada"), ("s1", "pass", "ada"), ("s1", "fail", "ada"), ("s1", "pass", "bob")]
+    said += [("s2", "pass", "ada"), ("s2", "withdrawn", "ada"), ("s2", "fail", "bob"), ("s2", "undone", "bob")]  # leave no label
     write_rows(tmp_path / "labels.jsonl", [{"sample_id": s, "label": v, "reviewer": r} for s, v, r in said])
     rows = read_judge_labels(tmp_path / "labels.jsonl", config)
     found = [(r["prompt"], r["completion"], r["label"]) for r in rows]
@@ -70,6 +79,7 @@ def test_labels_of_the_inspection_are_joined_with_its_samples(tmp_path, server):
         ("", "", [], "there are no labels"),
         ("", "", [{"label": "pass"}], "no completion"),
         ("", "", [{"sample_id": "x", "label": "pass"}], "no sample x"),
+        ("", "", [{"completion": "a", "label": "maybe"}], "line 1: its label is 'maybe'"),
         ("", "", labels(10), "5 are needed"),
         ("use: judge", "use: nothing.py:f", labels(), "no reward `use: judge`"),
         ("model: llama-judge", "model: own-model", labels(), "family"),

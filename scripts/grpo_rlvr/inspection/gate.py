@@ -34,7 +34,10 @@ from grpo_rlvr.inspection.waivers import accepted, lost_waivers, open_errors, wa
 SCHEMA = "grpo-rlvr/gate/1"
 EACH = 5  # at least one in so many of `min_read` must be a completion that the reward passes, and as many one that it fails
 REVIEW = "run: inspect_rewards.py review CONFIG"
-DECIDE = "run: inspect_rewards.py run CONFIG, then review CONFIG as far as it asks, then gate CONFIG"
+DECIDE = (
+    "run: inspect_rewards.py run CONFIG, then review CONFIG as far as it asks, then gate CONFIG; "
+    "or name the gate of an earlier run with the same rewards, data and model: run.gate"
+)
 
 
 def decide_gate(config: Config, *, rewards: Sequence | None = None, rows: Sequence[dict] | None = None) -> dict:
@@ -185,6 +188,7 @@ def merge_labels(labels: Sequence[dict], samples: Sequence[dict], scores: Sequen
         "elsewhere": elsewhere,
         "kinds": {label["reviewer_kind"] for label in used},
         "reviewers": {label["reviewer"] for label in used},
+        "against": sorted({label["reviewer"] for label in used if disagrees(label["label"], verdicts[label["sample_id"]])}),
         "revised": sum(label["revised"] for label in used),
     }
 
@@ -213,7 +217,8 @@ def _reasons(
         paid = sum(d["label"] == "fail" for d in disagreements)
         reasons.append(
             f"reader and reward disagree on {len(disagreements)} samples ({paid} wrong ones paid, "
-            f"{len(disagreements) - paid} right ones not): mend the reward, or the label"
+            f"{len(disagreements) - paid} right ones not): mend the reward, or the label (review CONFIG shows each of these readers theirs: "
+            f"{', '.join(read['against'])})"
         )
     reasons += [f"probe {f['probe']}: {f['message']}" for f in open_errors(findings)]
     if signal["verdict"] != "go":

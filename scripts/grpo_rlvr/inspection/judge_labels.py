@@ -9,11 +9,14 @@ from typing import Any
 from grpo_rlvr.config import Config
 from grpo_rlvr.errors import Problem, UserError
 from grpo_rlvr.inspection.jsonl import read_lines
+from grpo_rlvr.inspection.labels import LABELS
 from grpo_rlvr.inspection.samples import samples_path
 from grpo_rlvr.rewards.context import Context
 from grpo_rlvr.rewards.judge import configured_client, family_problems
 from grpo_rlvr.rewards.judge_calibration import calibrate_judge, save_calibration
 from grpo_rlvr.rewards.registry import run_context
+
+UNSAID = ("withdrawn", "undone")  # last words of a reader that leave no label
 
 
 def calibrate_from_config(config: Config, labels: Path, out: Path | None, floor: float, seed: int) -> dict[str, Any]:
@@ -73,8 +76,10 @@ def read_judge_labels(path: Path, config: Config) -> list[dict[str, Any]]:
     """The rows of a label file, each with `prompt`, `completion` and `label`.
 
     A line holds them itself, or a `sample_id` of the run's samples (as the lines of `inspection/labels.jsonl` do); the last
-    line about a sample by one reviewer counts.
+    line about a sample by one reviewer counts, and none where that line withdraws or undoes the label.
     """
+    if not path.is_file():
+        raise UserError("labels", Problem("--labels", f"there is no file {path}", "give a .jsonl file, such as <run.folder>/inspection/labels.jsonl"))
     lines = read_lines(path)
     if not lines:
         raise UserError("labels", Problem(str(path), "there are no labels", "one JSON object a line: prompt, completion, label (pass, fail)"))
@@ -85,6 +90,8 @@ def read_judge_labels(path: Path, config: Config) -> list[dict[str, Any]]:
         where = f"{path} line {line.number}"
         if line.value is None:
             problems.append(Problem(where, line.problem))
+        elif line.value.get("label") not in (*LABELS, *UNSAID):
+            problems.append(Problem(where, f"its label is {line.value.get('label')!r}", "use pass, fail or unsure"))
         elif "completion" in line.value:
             rows[line.number] = line.value
         elif isinstance(line.value.get("sample_id"), str):
@@ -100,7 +107,7 @@ def read_judge_labels(path: Path, config: Config) -> list[dict[str, Any]]:
             problems.append(Problem(where, "it has no completion and no sample_id"))
     if problems:
         raise UserError("labels", problems[:10])
-    return list(rows.values())
+    return [row for row in rows.values() if row["label"] in LABELS]
 
 
 def _samples(config: Config) -> dict[str, dict]:

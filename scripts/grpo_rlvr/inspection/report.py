@@ -119,7 +119,8 @@ def show_gate(gate: Mapping) -> None:
     by = ", ".join(f"{visible(r['reviewer'])} ({r['kind']}{'' if r['counts'] else ', does not count'})" for r in gate["readers"])
     write(f"; by {by or 'nobody'}\n")
     _show_agreement(gate)
-    for warning in gate["warnings"]:
+    shown = {f"probe {f['probe']}: {f['message']}" for f in gate["probes"]}  # below, with what proves them
+    for warning in (w for w in gate["warnings"] if w not in shown):
         write(f"warning: {visible(warning)}\n")
     worst = gate["worst"]
     if worst:
@@ -130,7 +131,9 @@ def show_gate(gate: Mapping) -> None:
             show_finding(finding)
     if counts["read"] < counts["needed"]:
         write("next: inspect_rewards.py review CONFIG\n")
-    elif not gate["open"]:
+    elif gate["open"]:
+        write("next: train.py CONFIG\n")
+    else:
         write("next: mend what the reasons name, then inspect_rewards.py run CONFIG and gate CONFIG\n")
 
 

@@ -14,7 +14,7 @@ from grpo_rlvr.inspection.gate import merge_labels
 from grpo_rlvr.inspection.jsonl import locked
 from grpo_rlvr.inspection.labels import KINDS, load_labels
 from grpo_rlvr.inspection.probe import has_error, run_probes
-from grpo_rlvr.inspection.recorded import import_recorded
+from grpo_rlvr.inspection.recorded import import_recorded, recorded_before
 from grpo_rlvr.inspection.sampling import draw_samples
 from grpo_rlvr.inspection.scores import save_scores, score_samples, scores_header
 from grpo_rlvr.inspection.select import load_weights, save_selection, select_rows
@@ -37,7 +37,8 @@ def run_inspection(
     """Sample (or take recorded completions), score, probe, estimate the signal, select what to read.
 
     Args:
-        completions: a file of recorded completions in the place of sampling; see `recorded.FORMAT`.
+        completions: a file of recorded completions in the place of sampling; see `recorded.FORMAT`. Those that are there are kept without
+            it, until `backend` or `redraw` asks for others.
         backend, redraw: as of `draw_samples`.
         keep_band, band_file: bounds of the success rate, and where the training rows within are written; see `band.write_band`.
         model, tokenizer: the config's model if the caller has loaded it.
@@ -60,7 +61,7 @@ def run_inspection(
     with locked(folder):
         if completions is not None:
             samples = import_recorded(Path(completions), config, rewards, rows)
-        else:
+        elif redraw or backend or (samples := recorded_before(config, rewards, rows)) is None:
             samples = draw_samples(config, rows, backend=backend, redraw=redraw, model=model, tokenizer=tokenizer, quiet=quiet)
         scores, seconds = score_samples(rewards, samples, inspection.pass_threshold)
         save_scores(folder, scores_header(config, rewards, samples), scores)
@@ -104,7 +105,7 @@ def _next_step(signal: Mapping, probes: Sequence[Mapping], dataset: Sequence[Map
     if errors := open_errors(probes):
         return (
             f"mend the reward (probe {errors[0]['probe']}), then run again: samples are kept and only scored anew; "
-            "a finding that does no harm here can be accepted with a reason (inspection.accept)"
+            f"a finding that does no harm here can be accepted in the config: inspection.accept: [{{probe: {errors[0]['probe']}, reason: WHY}}]"
         )
     return signal["next_step"]
 

@@ -60,11 +60,17 @@ def calibrate_judge(client: Any, rubric: str, labelled: Iterable[Mapping], floor
     }
     for name in ("dev", "test"):
         result[name] = _rates(client, rubric, parts[name])
+        unscored = result[name]["unscored"]
+        if unscored == len(parts[name]):
+            message = f"it gave no verdict on any of the {unscored} labels of {name} (the reasons are above); nothing was measured"
+            fix = "see that its server answers: base_url, model, api_key_env, timeout_s; and that the model ends in the verdict it is asked for"
+            raise CheckFailed("judge", Problem("judge", message, fix))
         low = [f"{rate.upper()} {_said(result[name][rate])}" for rate in ("tpr", "tnr") if result[name][rate]["share"] < floor]
         if low:
             sealed = " (the test part was not opened)" if name == "dev" else " (the test part is spent: label new samples before the next try)"
             fix = "reword the rubric with the train part, or take a stronger judge"
-            raise CheckFailed("judge", Problem("judge", f"on {name}: {' and '.join(low)}, below the floor {floor}{sealed}", fix))
+            silent = f"; {unscored} questions got no verdict" if unscored else ""
+            raise CheckFailed("judge", Problem("judge", f"on {name}: {' and '.join(low)}, below the floor {floor}{silent}{sealed}", fix))
     result["judge"]["served_model"] = getattr(client, "served_model", None)
     return result
 
