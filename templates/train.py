@@ -19,6 +19,7 @@
 config -> data -> rewards -> gate -> lint -> TRL's GRPOTrainer, unmodified -> held-out accuracy before and after.
 """
 
+import contextlib
 import importlib.util
 import os
 import sys
@@ -46,6 +47,10 @@ def train(args) -> tuple[int, dict]:
 
     # 1. What is asked for. Every mistake in the config and the data is reported before anything heavy is loaded.
     config = load_config(args.config)
+    if args.merge:
+        from grpo_rlvr.training.merge import merge
+
+        return merge(config)
     rows = load_rows(config, "train")
     held_out = load_rows(config, "eval", limit=config.data.eval_limit)
     rewards = build_rewards(config)
@@ -56,11 +61,16 @@ def train(args) -> tuple[int, dict]:
     from grpo_rlvr.training import launch
 
     findings = launch.check(config, rows, held_out)
+    if args.launch:
+        return launch.show_plan(config, args)
     run = launch.RunFolder(config.run_folder)
     settings = launch.settings_for(config, rewards, run, bool(held_out))
     if args.check:
         findings += launch.check_golds(config, rewards, rows, held_out)
     checked = launch.report_check(config, settings, rows, findings, args.resume) if args.check else None
+
+    if args.dry_step:
+        return launch.dry_step(config, settings, rows, launch.model_path(config))
 
     # 3. Has a person read samples, and is everything they judged still the same?
     gate = launch.open_gate(config, rewards, rows, args.without_gate)
@@ -69,39 +79,45 @@ def train(args) -> tuple[int, dict]:
     if args.resume and (done := launch.already_finished(run)):
         return done
 
-    with launch.main_process_lock(run), launch.StopCallback() as stop:
-        checkpoint = launch.start(run, config, settings, gate, resume=args.resume)
+    with launch.main_process_lock(run), launch.StopCallback() as stop, contextlib.ExitStack() as ends:
+        checkpoint = launch.start(run, config, settings, gate, args.resume, rows, args.allow_changes)
+        server = ends.enter_context(launch.vllm_server(config, run.logs))  # only with hardware.vllm_server.start
 
         # 4. TRL's trainer. The model goes in by name, with its dtype spelled out: TRL's default is float32 whatever the checkpoint holds.
-        from trl import GRPOTrainer
+        with launch.explained_failures():
+            from trl import GRPOTrainer
 
-        batch = launch.RewardBatch(rewards, config.inspection.pass_threshold)
+        batch = launch.reward_batch(config, rewards, run)
         prompts = {row["row_id"]: row["prompt"] for row in held_out}
+        laid = launch.lay_out(config, rows, settings)  # several epochs as one list, so that any resume is exact
         inputs = launch.held_out_digest(config, rewards, held_out)
+        vllm = launch.vllm_callback(run, config, server)
+        tables = launch.TablesCallback(config.run.completion_tables)
         with launch.loading_errors(config):
-            training_args = launch.build_grpo_config(settings, eval_on_start=bool(held_out) and launch.needs_evaluation(run, 0))
-            progress = launch.ProgressCallback(run.progress, batch, args.out)
+            training_args = launch.build_grpo_config(laid.settings, eval_on_start=bool(held_out) and launch.needs_evaluation(run, 0))
+            progress = launch.ProgressCallback(run.progress, batch, args.out, laid.epochs)
             recorder = launch.HeldOutCallback(batch, run.logs, run.evaluations, prompts, training_args.num_generations_eval, inputs)
             trainer = GRPOTrainer(
                 model=launch.model_path(config),
                 args=training_args,
-                train_dataset=to_dataset(rows),
+                train_dataset=laid.dataset,
                 eval_dataset=to_dataset(held_out) if held_out else None,
                 reward_funcs=batch.functions(),
                 peft_config=launch.peft_config(config),
-                callbacks=[progress, recorder, stop, launch.NoMoreStepsCallback()],
+                callbacks=[progress, recorder, tables, vllm, stop, launch.NoMoreStepsCallback(), launch.FiniteCallback(batch)],
             )
         launch.prepare(trainer, config, rows)
         launch.stop_on_symptoms(trainer, config, settings, run)  # run.stop_on
 
         # 5. Train. A signal saves a checkpoint and ends here with fewer steps than asked for.
-        with progress, launch.explained_failures(), launch.steps_left():
+        with progress, launch.explained_failures(config), launch.server_failures(config, trainer, server), launch.steps_left():
             trainer.train(resume_from_checkpoint=str(checkpoint) if checkpoint else None)
+        vllm.raise_problem()
         if trainer.state.global_step < trainer.state.max_steps:
             return launch.stopped(trainer, run, stop)
 
         # 6. What was learned: the same held-out prompts as before the first step.
-        with launch.explained_failures():
+        with launch.explained_failures(config), launch.server_failures(config, trainer, server):
             if held_out and launch.needs_evaluation(run, trainer.state.global_step):
                 trainer.evaluate()
             trainer.save_model(str(run.model))
@@ -111,13 +127,22 @@ def train(args) -> tuple[int, dict]:
 if __name__ == "__main__":
     parser = cli.parser("train.py", "Train with GRPO, after the inspection gate.", [
         "train.py config.yaml --check     everything but the training",
+        "train.py config.yaml --dry-step  one worst-case step on this device, beside the memory plan",
         "train.py config.yaml             train; one JSON line a logged step on stdout",
         "train.py config.yaml --resume    go on from the last whole checkpoint",
-        "accelerate launch train.py config.yaml",
+        "train.py config.yaml --launch    the commands for several GPUs or machines; --go starts them",
     ])  # fmt: skip
     parser.add_argument("config", help="the config.yaml of the project")
     parser.add_argument("--check", action="store_true", help="check config, data, gate, settings and machine; do not train")
+    parser.add_argument("--dry-step", action="store_true", help="measure the longest step on this device; needs no gate, keeps no weights")
     parser.add_argument("--resume", action="store_true", help="go on from the last whole checkpoint of the run folder")
+    parser.add_argument("--allow-changes", action="store_true", help="with --resume: go on although settings or rows have changed since the start")
+    parser.add_argument("--merge", action="store_true", help="put the adapter of a run with model.lora into its base model: train/merged")
+    parser.add_argument("--launch", action="store_true", help="print the commands that start this run on the GPUs and machines of hardware:")
+    parser.add_argument("--go", action="store_true", help="with --launch: start the one of this machine")
+    parser.add_argument("--machine-rank", type=int, metavar="N", help="with --go on several machines: which one this is, from 0")
+    parser.add_argument("--main-ip", metavar="ADDRESS", help="with --launch: address of machine 0")
+    parser.add_argument("--server-ip", metavar="ADDRESS", help="with --launch: address of the last machine, where it serves vLLM")
     parser.add_argument("--without-gate", metavar="REASON", help="train without an open gate; the reason is recorded in the run")
     parser.add_argument("--json", action="store_true", help="one JSON object on stdout at the end; progress lines go to stderr")
     arguments = parser.parse_args()

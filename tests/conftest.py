@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import signal
+import sys
 from pathlib import Path
 
 import hypothesis
@@ -17,6 +19,9 @@ os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
 # No test is timed: a busy machine is no fault.
 hypothesis.settings.register_profile("untimed", deadline=None)
 hypothesis.settings.load_profile("untimed")
+
+# Started in the background of a script, this process may have been told to ignore Ctrl-C, and those that it starts would be too.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -35,6 +40,16 @@ grpo:
   save_steps: 1
 run: {folder: run}
 """
+
+
+@pytest.fixture(autouse=True)
+def fresh_accelerate():
+    """What one test told accelerate (precision, device) holds for the process; the next test may tell it otherwise."""
+    yield
+    state = sys.modules.get("accelerate.state")
+    if state is not None:
+        state.AcceleratorState._reset_state(reset_partial_state=True)
+        state.GradientState._reset_state()
 
 
 def write_rows(path: Path, rows: list[dict]) -> None:

@@ -53,10 +53,10 @@ def problems(tmp_path, text: str) -> dict[str, str]:
 def test_the_least_config_has_every_default(tmp_path):
     config = load(tmp_path, BASE)
     assert config.model == sections.ModelSection("org/model", None, "float32", None)
-    assert config.data == sections.DataSection("train.jsonl", None, {}, None, 256)
+    assert config.data == sections.DataSection("train.jsonl", None, {}, None, None, 256)
     assert config.rewards == (RewardSection("math", 1.0, {}, None, None),)
     assert config.inspection == sections.InspectionSection(32, None, 32, 0, 50, 60, ("human",), 0.5)
-    assert config.hardware == sections.HardwareSection(None, 1, 1)
+    assert config.hardware == sections.HardwareSection(None, 1, 1, None, None)
     assert (config.variant, config.grpo) == (None, {})
     assert config.run_folder == tmp_path / "runs/grpo"
     assert config.inspection_folder == tmp_path / "runs/grpo/inspection"
@@ -321,14 +321,26 @@ def test_reward_names_that_are_not(tmp_path, use, words):
     assert words in problems(tmp_path, BASE.replace("use: math", f"use: {json.dumps(use)}"))["rewards[0].use"]
 
 
-def test_variant_is_refused_for_now(tmp_path):
-    assert load(tmp_path, BASE + "variant: null\n").variant is None
-    found = problems(tmp_path, BASE + "variant: dapo\n")["variant"]
-    assert "not available in this version |" in found and "grpo:" in found
-    assert (
-        "there is no variant `drgrpo` | write the settings under `grpo:` and delete this line (did you mean `dr_grpo`?)"
-        in problems(tmp_path, BASE + "variant: drgrpo\n")["variant"]
-    )
+def test_variant_brings_its_settings_and_rewards_under_what_is_written(tmp_path):
+    assert load(tmp_path, BASE + "variant: null\n").grpo == {}
+    config = load(tmp_path, BASE + "variant: dapo\ngrpo: {max_completion_length: 1000, epsilon_high: 0.3}\n")
+    assert (config.variant, config.setting("epsilon_high"), config.setting("mask_truncated_completions")) == ("dapo", 0.3, True)
+    assert config.rewards[1:] == (RewardSection("overlong", 1.0, {"cache": 200}),)
+    # Written out and read again it is the same, with the reward once.
+    (tmp_path / "again.yaml").write_text(config_to_yaml(config))
+    assert load_config(tmp_path / "again.yaml") == config
+    own = load(tmp_path, BASE.replace("rewards:", "rewards:\n  - {use: overlong, weight: 0, args: {cache: 9}}") + "variant: dapo\n")
+    assert [(r.use, r.weight) for r in own.rewards] == [("overlong", 0), ("math", 1.0)]
+    # Four updates a batch: the batch is the user's where they say so.
+    assert load(tmp_path, BASE + "variant: gspo\ngrpo: {gradient_accumulation_steps: 3}\n").grpo["steps_per_generation"] == 12
+    assert "steps_per_generation" not in load(tmp_path, BASE + "variant: gspo\ngrpo: {generation_batch_size: 64}\n").grpo
+
+
+def test_variant_that_is_not_one(tmp_path):
+    assert "did you mean `dr_grpo`?" in problems(tmp_path, BASE + "variant: drgrpo\n")["variant"]
+    found = problems(tmp_path, BASE + "variant: gspo\ngrpo: {importance_sampling_level: token}\n")["variant"]
+    assert "sequence" in found and "token" in found and "another method" in found
+    assert "max_completion_length" in problems(tmp_path, BASE + "variant: dapo\ngrpo: {max_completion_length: null}\n")["variant"]
 
 
 @pytest.mark.parametrize(
@@ -556,7 +568,7 @@ def test_the_template_loads_and_trains_as_it_stands():
     assert [(r.use, r.weight) for r in config.rewards] == [("format", 0.2), ("math", 1.0)]
     assert config.model.dtype == "float32" and config.model.lora is None
     assert config.data.train == "data/train.jsonl"
-    wanted = {"num_generations": 8, "per_device_train_batch_size": 8, "gradient_accumulation_steps": 4, "learning_rate": 1e-6, "beta": 0.0}
+    wanted = {"num_generations": 8, "per_device_train_batch_size": 8, "gradient_accumulation_steps": 4, "learning_rate": 1e-6}
     assert {k: config.grpo[k] for k in wanted} == wanted
     assert lint(config, train_rows=1000) == []
     jsonschema.Draft7Validator(json.loads((TEMPLATES / "config.schema.json").read_text())).validate(yaml.safe_load(path.read_text()))
@@ -614,14 +626,10 @@ def test_checker_leaves_its_input_alone():
     assert math.isclose(checked["rewards"][0]["weight"], 0.1)
 
 
-def test_loading_is_fast_and_imports_nothing_heavy():
+def test_loading_imports_nothing_heavy():
     code = (
-        "import sys, time; t = time.perf_counter(); from grpo_rlvr.config import load_config; c = load_config(sys.argv[1])\n"
-        "heavy = [m for m in ('torch', 'trl', 'transformers', 'datasets', 'numpy', 'jsonschema') if m in sys.modules]\n"
-        "print(time.perf_counter() - t, heavy)"
+        "import sys; from grpo_rlvr.config import load_config; c = load_config(sys.argv[1])\n"
+        "print([m for m in ('torch', 'trl', 'transformers', 'datasets', 'numpy', 'jsonschema') if m in sys.modules])"
     )
     out = subprocess.run([sys.executable, "-c", code, str(TEMPLATES / "config.yaml")], cwd=SCRIPTS, capture_output=True, text=True, check=True).stdout
-    seconds, heavy = out.split(" ", 1)
-    assert heavy.strip() == "[]"
-    # About 0.1 s on an idle machine; torch alone would take more than this bound.
-    assert float(seconds) < 1.0
+    assert out.strip() == "[]"

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import inspect
 import re
 
 import pytest
 from conftest import ROOT
 from grpo_rlvr.config import REWARDS
+from grpo_rlvr.rewards.options import meanings, options_table
+from grpo_rlvr.rewards.registry import REGISTRY
 
 DOCUMENTS = [ROOT / "SKILL.md", ROOT / "README.md", *sorted((ROOT / "references").glob("*.md"))]
 BLOCKS = [
@@ -40,6 +43,15 @@ def test_each_reward_of_the_config_is_explained():
     headings = re.findall(r"^### (.+)$", text, re.MULTILINE)
     explained = {name.strip() for heading in headings for name in heading.split(",")}
     assert set(REWARDS) <= explained
+
+
+def test_the_options_in_the_document_are_those_of_the_code():
+    text = (ROOT / "references" / "reward-functions.md").read_text(encoding="utf-8")
+    written = text.partition("<!-- options -->\n")[2].partition("<!-- /options -->")[0]
+    assert written == options_table(), "print it anew: PYTHONPATH=scripts python -m grpo_rlvr.rewards.options"
+    for use in REGISTRY.keys() - {"code"}:
+        parameters = inspect.signature(REGISTRY[use].make).parameters
+        assert meanings(REGISTRY[use].make).keys() >= parameters.keys() - {"context"}, use
 
 
 def test_the_template_for_own_rewards_does_what_it_says():

@@ -6,19 +6,13 @@ found with `str.find` or a pattern that cannot backtrack.
 
 from __future__ import annotations
 
-import json
 import re
 from collections import deque
-from collections.abc import Callable
 from typing import Any
 
 REASONING_TAGS = ("think", "thinking", "thought", "reasoning")
 _REASONING_OPEN, _REASONING_CLOSE = tuple(f"<{t}>" for t in REASONING_TAGS), tuple(f"</{t}>" for t in REASONING_TAGS)
 ANSWER_OPEN, ANSWER_CLOSE = "<answer>", "</answer>"
-CALL_OPEN, CALL_CLOSE = "<tool_call>", "</tool_call>"
-_JSON_START = re.compile(r"\{(?=\s*[\"}])|\[(?=\s*\{)")
-_CALL_BEGUN = re.compile(r'(?:\[\s*)?\{\s*"(?:name|function|arguments|parameters|tool_calls)"')
-_WHITE = re.compile(r"\s*")
 _BOX = re.compile(r"\\(?:boxed|fbox)(?![A-Za-z])")
 
 # End-of-turn and padding tokens of the common chat templates; they are the tokenizer's, not the model's answer.
@@ -37,20 +31,29 @@ def completion_text(completion: Any) -> str:
     if isinstance(completion, str):
         return completion
     if isinstance(completion, dict):
-        return _content_text(completion.get("content"))
+        return content_text(completion.get("content"))
     if isinstance(completion, (list, tuple)):
         for message in reversed(completion):
             if isinstance(message, dict) and message.get("role", "assistant") == "assistant":
-                return _content_text(message.get("content"))
+                return content_text(message.get("content"))
     return ""
 
 
 def assistant_text(completion: Any) -> str:
     """All that the model wrote in a completion of several turns, reasoning included."""
-    return "\n".join(_content_text(turn.get("content")) for turn in _assistant_turns(completion))
+    return "\n".join(content_text(turn.get("content")) for turn in assistant_turns(completion))
 
 
-def _content_text(content: Any) -> str:
+def assistant_turns(completion: Any) -> list[dict]:
+    """The assistant messages of a completion; text is one of them."""
+    if isinstance(completion, str):
+        return [{"content": completion}]
+    turns = [completion] if isinstance(completion, dict) else completion if isinstance(completion, (list, tuple)) else []
+    return [t for t in turns if isinstance(t, dict) and t.get("role", "assistant") == "assistant"]
+
+
+def content_text(content: Any) -> str:
+    """The text of a message's content: parts joined, what is no text left out."""
     if isinstance(content, str):
         return content
     if isinstance(content, dict):
@@ -80,9 +83,13 @@ def _special_bounds(text: str) -> tuple[int, int]:
             start += 1
         # One call asks for all tokens; which one it was matters only where there is one.
         if text.endswith(SPECIAL_TOKENS, start, end):
-            end -= next(len(token) for token in SPECIAL_TOKENS if text.endswith(token, start, end))
+            token = next(token for token in SPECIAL_TOKENS if text.endswith(token, start, end))
+            while text.endswith(token, start, end):  # padding is a long row of one
+                end -= len(token)
         elif text.startswith(SPECIAL_TOKENS, start, end):
-            start += next(len(token) for token in SPECIAL_TOKENS if text.startswith(token, start, end))
+            token = next(token for token in SPECIAL_TOKENS if text.startswith(token, start, end))
+            while text.startswith(token, start, end):
+                start += len(token)
         else:
             return start, end
 
@@ -192,92 +199,3 @@ def final_answer(text: str) -> str | None:
     """The content of the final answer (see `answer_span`), or None."""
     span = answer_span(text)
     return None if span is None else text[span[0] : span[1]]
-
-
-def find_tool_calls(completion: Any, decode: Callable[[str, int], tuple[Any, int]]) -> list[Any] | None:
-    """The tool calls of all assistant turns in their order, as the JSON values that were written.
-
-    A turn's `tool_calls` field counts, else what its text holds after the reasoning: the `<tool_call>` blocks, or where
-    there is no such tag, JSON objects (or lists of them) that have the form of a call, in the last complete `<answer>` if
-    there is one. None where a call was begun that cannot be read.
-
-    Args:
-        decode: reads one JSON value of a text at an index, returns it and the index after it; ValueError if there is none.
-    """
-    calls: list[Any] = []
-    for turn in _assistant_turns(completion):
-        made = turn.get("tool_calls")
-        if isinstance(made, (list, tuple)) and made:
-            found: list[Any] | None = list(made)
-        else:
-            text = after_reasoning(_content_text(turn.get("content")))
-            found = _tagged_calls(text, decode) if CALL_OPEN in text else _bare_calls(text, decode)
-        if found is None:
-            return None
-        calls += found
-    return calls
-
-
-def _assistant_turns(completion: Any) -> list[dict]:
-    if isinstance(completion, str):
-        return [{"content": completion}]
-    turns = [completion] if isinstance(completion, dict) else completion if isinstance(completion, (list, tuple)) else []
-    return [t for t in turns if isinstance(t, dict) and t.get("role", "assistant") == "assistant"]
-
-
-def _tagged_calls(text: str, decode: Callable) -> list[Any] | None:
-    calls: list[Any] = []
-    at = text.find(CALL_OPEN)
-    while at >= 0:
-        try:
-            # Decoded from the opening tag on: an argument may hold the text of the closing one.
-            value, end = decode(text, _WHITE.match(text, at + len(CALL_OPEN)).end())
-        except (ValueError, RecursionError):
-            return None
-        end = _WHITE.match(text, end).end()
-        if not text.startswith(CALL_CLOSE, end):
-            return None
-        calls += value if isinstance(value, list) else [value]
-        at = text.find(CALL_OPEN, end)
-    return calls
-
-
-def _bare_calls(text: str, decode: Callable) -> list[Any] | None:
-    span = tag_span(text)
-    text = text if span is None else text[span[0] : span[1]]
-    calls: list[Any] = []
-    # What failed tries may cost together, in characters: a text made of beginnings must not be read once for each of them.
-    left = 50 * len(text) + 100_000
-    found = _JSON_START.search(text)
-    while found:
-        start = found.start()
-        try:
-            value, end = decode(text, start)
-        except RecursionError:
-            return None
-        except ValueError as exc:
-            whole = not isinstance(exc, json.JSONDecodeError) or exc.msg.startswith("Unterminated")
-            left -= len(text) if whole else 2 * exc.pos - start  # json counts the lines up to the place of the error
-            if left < 0 or _CALL_BEGUN.match(text, start):
-                return None
-            found = _JSON_START.search(text, start + 1)
-            continue
-        if isinstance(value, dict) and isinstance(value.get("tool_calls"), list):
-            value = value["tool_calls"]
-        items = value if isinstance(value, list) else [value]
-        alike = [_looks_like_call(item) for item in items]
-        if all(alike):
-            calls += items
-        elif any(alike):
-            return None
-        found = _JSON_START.search(text, end)
-    return calls
-
-
-def _looks_like_call(value: Any) -> bool:
-    if not isinstance(value, dict):
-        return False
-    if isinstance(value.get("function"), dict):
-        value = value["function"]
-    named = isinstance(value.get("name"), str)
-    return named and ("arguments" in value or "parameters" in value or not value.keys() - {"name", "id", "type"})

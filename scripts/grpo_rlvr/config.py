@@ -18,6 +18,7 @@ from typing import Any
 from grpo_rlvr import grpo_section, schema_check, yaml_file
 from grpo_rlvr.errors import Problem, UserError
 from grpo_rlvr.sections import (
+    AcceptedProbe,
     DataSection,
     HardwareSection,
     InspectionSection,
@@ -26,20 +27,21 @@ from grpo_rlvr.sections import (
     RewardSection,
     RunSection,
     ServerSection,
+    VllmServerSection,
 )
 from grpo_rlvr.trl_settings import settings
+from grpo_rlvr.variant_section import with_variant
 
 __all__ = [
-    "Config", "DataSection", "HardwareSection", "InspectionSection", "LoraSection", "ModelSection", "RewardSection", "RunSection",
-    "ServerSection",
-    "config_to_yaml", "load_config",
+    "AcceptedProbe", "Config", "DataSection", "HardwareSection", "InspectionSection", "LoraSection", "ModelSection", "RewardSection", "RunSection",
+    "ServerSection", "VllmServerSection",
+    "config_from", "config_to_yaml", "load_config", "plain",
 ]  # fmt: skip
 
 SCHEMA = Path(__file__).resolve().parent / "config.schema.json"
 
 REWARDS = ("format", "partial_format", "exact", "math", "choice", "schema", "tool_calls", "code", "length", "overlong", "judge")
 FILE_ARGS = {"judge": ("calibration", "rubric_file")}  # options of built-in rewards that are paths
-VARIANTS = ("grpo", "dr_grpo", "dapo", "gspo", "cispo", "bnpo", "sapo")
 SAMPLING = (
     "temperature", "top_p", "top_k", "min_p", "repetition_penalty", "max_completion_length", "chat_template_kwargs", "generation_kwargs",
 )  # fmt: skip
@@ -51,6 +53,8 @@ SERVER_OWN = (
 )  # fmt: skip
 
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+REASON_CHARACTERS = 20  # the least of inspection.accept.reason, as in the schema
+
 _HUB_NAME = re.compile(r"\w[\w.-]*/\w[\w.-]*(:[\w.-]+){0,2}")
 _FILE_ENDINGS = {".jsonl", ".json", ".csv", ".tsv", ".parquet", ".arrow", ".txt", ".gz", ".zip", ".yaml", ".yml", ".py", ".gguf", ".safetensors"}
 _USER_FUNCTION = re.compile(r"(?:.+\.py|[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*):[A-Za-z_]\w*")
@@ -60,7 +64,8 @@ _USER_FUNCTION = re.compile(r"(?:.+\.py|[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*):[A-Za-z
 class Config:
     """The whole file. Two configs are equal when they ask for the same: their paths are compared resolved.
 
-    `path` is the file it was read from and `raw` what YAML made of it, before checks and defaults.
+    `grpo` and `rewards` hold what `variant` adds to them. `path` is the file it was read from and `raw` what YAML made of it, before
+    checks and defaults.
     """
 
     model: ModelSection
@@ -141,7 +146,7 @@ class Config:
         return str(self.resolve(name)) if local else name
 
     def __eq__(self, other: object) -> bool:
-        return _plain(self) == _plain(other) if isinstance(other, Config) else NotImplemented
+        return plain(self) == plain(other) if isinstance(other, Config) else NotImplemented
 
     __hash__ = None
 
@@ -158,7 +163,15 @@ def load_config(path: str | Path) -> Config:
         UserError: kind `config`, with all the problems of the file.
     """
     path = Path(path).expanduser().absolute()
-    raw = yaml_file.read_mapping(path)
+    return config_from(yaml_file.read_mapping(path), path)
+
+
+def config_from(raw: dict, path: Path) -> Config:
+    """The config that the mapping `raw` asks for, as if `path` held it.
+
+    Raises:
+        UserError: kind `config`, with all the problems.
+    """
     try:
         return _build(raw, path)
     except RecursionError:
@@ -183,6 +196,9 @@ def _build(raw: dict, path: Path) -> Config:
             Problem("grpo", f"must be a mapping of TRL settings, got {schema_check.got(grpo)}", "write one `name: value` line for each setting")
         )
     problems += _relations(values)
+    if not problems and values.get("variant"):
+        grpo, values["rewards"], found = with_variant(values["variant"], grpo, values["rewards"])
+        problems += found
     if problems:
         raise UserError("config", problems)
 
@@ -194,12 +210,17 @@ def _build(raw: dict, path: Path) -> Config:
         inspection["reviewers"] = tuple(inspection["reviewers"])
     if inspection.get("server") is not None:
         inspection["server"] = ServerSection(**inspection["server"])
+    if "accept" in inspection:
+        inspection["accept"] = tuple(AcceptedProbe(**a) for a in inspection["accept"])
+    hardware = dict(values.get("hardware") or {})
+    if hardware.get("vllm_server") is not None:
+        hardware["vllm_server"] = VllmServerSection(**hardware["vllm_server"])
     return Config(
         model=ModelSection(**model),
         data=DataSection(**{**values["data"], "columns": values["data"].get("columns") or {}}),
         rewards=tuple(RewardSection(**{**r, "args": r.get("args") or {}}) for r in values["rewards"]),
         inspection=InspectionSection(**inspection),
-        hardware=HardwareSection(**(values.get("hardware") or {})),
+        hardware=HardwareSection(**hardware),
         variant=values.get("variant"),
         grpo=grpo,
         run=RunSection(**{**(values.get("run") or {}), "stop_on": tuple((values.get("run") or {}).get("stop_on") or ())}),
@@ -217,13 +238,12 @@ def _relations(values: Mapping[str, Any]) -> list[Problem]:
         if isinstance(use, str) and use and use not in REWARDS and not _USER_FUNCTION.fullmatch(use):
             fallback = f"use one of {', '.join(REWARDS)}, or your own as `file.py:function` or `module:function`"
             problems.append(Problem(f"rewards[{i}].use", f"there is no reward `{use}`", schema_check.nearest(use, REWARDS, fallback)))
-    variant = values.get("variant")
-    if isinstance(variant, str):
-        message = "variant is not available in this version" + ("" if variant in VARIANTS else f", and there is no variant `{variant}`")
-        hint = "" if variant in VARIANTS else schema_check.nearest(variant, VARIANTS)
-        problems.append(Problem("variant", message, "write the settings under `grpo:` and delete this line" + (f" ({hint})" if hint else "")))
+    data = values.get("data")
+    if isinstance(data, dict) and data.get("eval") is not None and data.get("eval_split") is not None:
+        problems.append(Problem("data.eval_split", f"{data['eval_split']} and data.eval {data['eval']} are both set", "delete one of them"))
     inspection = values.get("inspection")
     if isinstance(inspection, dict):
+        problems += _accepted_twice(inspection.get("accept"))
         read, least = (inspection.get(k, getattr(InspectionSection, k)) for k in ("read", "min_read"))
         if isinstance(read, int) and isinstance(least, int) and read < least:
             problems.append(
@@ -257,6 +277,22 @@ def _server_relations(inspection: Mapping[str, Any]) -> list[Problem]:
     return problems
 
 
+def _accepted_twice(accept: Any) -> list[Problem]:
+    """Waivers of one probe with two reasons, and reasons of blanks; the list may be of a wrong type here."""
+    problems = []
+    seen: dict[Any, int] = {}
+    for i, waiver in enumerate(accept if isinstance(accept, list) else []):
+        if not isinstance(waiver, dict):
+            continue
+        probe, reason = waiver.get("probe"), waiver.get("reason")
+        if isinstance(probe, str) and probe in seen:
+            problems.append(Problem(f"inspection.accept[{i}].probe", f"`{probe}` is accepted by entry {seen[probe]} already", "keep one of the two"))
+        seen.setdefault(probe if isinstance(probe, str) else None, i)
+        if isinstance(reason, str) and len(reason) >= REASON_CHARACTERS > len(reason.strip()):
+            problems.append(Problem(f"inspection.accept[{i}].reason", "it is mostly blanks", "say why the finding does no harm here"))
+    return problems
+
+
 def _with_place(problem: Problem, schema: dict) -> Problem:
     """An unknown top-level key may be right in another section: say which."""
     key = problem.where
@@ -276,7 +312,8 @@ def _schema() -> dict:
     return schema
 
 
-def _plain(config: Config) -> dict:
+def plain(config: Config) -> dict:
+    """The config with all defaults and absolute paths, as YAML would hold it."""
     resolved = config.resolved()
     return {f.name: _to_yaml(getattr(resolved, f.name)) for f in dataclasses.fields(Config) if f.name not in ("path", "raw")}
 
@@ -294,4 +331,4 @@ def config_to_yaml(config: Config) -> str:
 
     TRL's settings stay as written: TRL fills in its own defaults, and some of them may not be given together.
     """
-    return "# The config as it was used: defaults filled in, paths absolute.\n" + yaml_file.dump_mapping(_plain(config))
+    return "# The config as it was used: defaults filled in, paths absolute.\n" + yaml_file.dump_mapping(plain(config))

@@ -6,15 +6,15 @@ see the same values: nested columns are JSON text in both, because Arrow would f
 
 from __future__ import annotations
 
-import csv
 import difflib
 import json
-from collections.abc import Iterable, Sequence
-from pathlib import Path
+from collections.abc import Sequence
 from typing import Any
 
-from grpo_rlvr.config import Config, looks_like_hub_name
-from grpo_rlvr.errors import GoldError, Problem, UserError, missing_package
+from grpo_rlvr.config import Config
+from grpo_rlvr.data_files import SHOWN, numbers, read_source
+from grpo_rlvr.data_split import held_out_rows
+from grpo_rlvr.errors import GoldError, Problem, UserError
 
 # TRL passes these to every reward itself; a column of the same name is lost or makes the call fail.
 RESERVED_COLUMNS = (
@@ -30,7 +30,6 @@ RESERVED_COLUMNS = (
     "environments",
 )
 ROW_ID = "row_id"
-SHOWN = 10  # rows named in one message; the rest is counted
 
 
 def load_rows(config: Config, split: str, limit: int | None = None) -> list[dict[str, Any]]:
@@ -46,29 +45,60 @@ def load_rows(config: Config, split: str, limit: int | None = None) -> list[dict
     Raises:
         UserError: no such file, no rows, a missing column, an empty prompt, a reserved column name; all problems at once.
     """
-    source = config.data.train if split == "train" else config.data.eval
-    if source is None:
-        return []
-    place = f"data.{split}"
-    rows = _read(config, source, place)
-    if not rows:
-        raise UserError("data", Problem(place, f"{source} holds no rows", "each row needs at least a prompt and the columns that the rewards read"))
-    every = _rename(rows, dict(config.data.columns), place)
-    rows = [dict(row) for row in every[:limit]]
-    _check_prompts(rows, place)
-    if config.data.system_prompt is not None:
-        rows = [{**row, "prompt": _with_system(row["prompt"], config.data.system_prompt)} for row in rows]
-    _plain_columns(rows, [*every, *_other_split(config, split)])
-    return [{ROW_ID: f"{split}:{i}", **row} for i, row in enumerate(rows)]
+    return _load(config, split, limit)[0]
 
 
 def raw_lines(config: Config, split: str) -> list[str]:
     """The rows of a split as JSON lines, in the order of `load_rows` and as they stand in the file: a line of a .jsonl file is copied."""
-    source = config.data.train if split == "train" else config.data.eval
+    source = _source(config, split)
     path = config.resolve(source)
     if path.suffix.lower() == ".jsonl" and path.is_file():
-        return [line.strip() for line in path.read_text(encoding="utf-8-sig").split("\n") if line.strip()]
-    return [json.dumps(row, ensure_ascii=False, default=str) for row in _read(config, source, f"data.{split}")]
+        lines = [line.strip() for line in path.read_text(encoding="utf-8-sig").split("\n") if line.strip()]
+    else:
+        lines = [json.dumps(row, ensure_ascii=False, default=str) for row in read_source(config, source, f"data.{split}")]
+    return [lines[i] for i in _load(config, split)[1]]
+
+
+def _source(config: Config, split: str) -> str | None:
+    return config.data.eval if split == "eval" and config.data.eval_split is None else config.data.train
+
+
+def _load(config: Config, split: str, limit: int | None = None) -> tuple[list[dict[str, Any]], list[int]]:
+    """The rows, and where in the source each stands."""
+    source = _source(config, split)
+    if source is None:
+        return [], []
+    place = f"data.{split}"
+    rows = read_source(config, source, place)
+    if not rows:
+        raise UserError("data", Problem(place, f"{source} holds no rows", "each row needs at least a prompt and the columns that the rewards read"))
+    every = _rename(rows, dict(config.data.columns), place)
+    at = _chosen(config, split, every, place)[:limit]
+    rows = [dict(every[i]) for i in at]
+    _check_prompts(rows, place)
+    if config.data.system_prompt is not None:
+        rows = [{**row, "prompt": _with_system(row["prompt"], config.data.system_prompt)} for row in rows]
+    if config.data.max_prompt_tokens is not None:
+        from grpo_rlvr.prompt_lengths import short_enough
+
+        kept = short_enough(config, rows, place)
+        if not kept:
+            message = f"all {len(rows)} prompts have more than max_prompt_tokens {config.data.max_prompt_tokens} tokens"
+            raise UserError("data", Problem(place, message, "raise data.max_prompt_tokens"))
+        rows, at = [rows[i] for i in kept], [at[i] for i in kept]
+    _plain_columns(rows, [*every, *_other_split(config, split)])
+    return [{ROW_ID: f"{split}:{i}", **row} for i, row in enumerate(rows)], at
+
+
+def _chosen(config: Config, split: str, rows: list[dict], place: str) -> list[int]:
+    """Which rows of the source belong to this split."""
+    if config.data.eval_split is None:
+        return list(range(len(rows)))
+    _check_prompts(rows, place)
+    held_out = held_out_rows(rows, config.data.eval_split, config.data.split_seed)
+    if not held_out:
+        raise UserError("data", Problem("data.eval_split", "the data has a single prompt: it cannot be split", "name other rows with data.eval"))
+    return held_out if split == "eval" else sorted(set(range(len(rows))) - set(held_out))
 
 
 def check_rows(rewards: Sequence, rows: Sequence[dict], place: str = "data.train") -> None:
@@ -101,7 +131,7 @@ def check_rows(rewards: Sequence, rows: Sequence[dict], place: str = "data.train
             if reason is not None:
                 bad.setdefault(reason, []).append(i)
         problems += [
-            Problem(f"{place} {_numbers(where)}", f"reward '{reward.name}': {reason}", "mend or remove these rows") for reason, where in bad.items()
+            Problem(f"{place} {numbers(where)}", f"reward '{reward.name}': {reason}", "mend or remove these rows") for reason, where in bad.items()
         ]
     if problems:
         more = len(problems) - SHOWN
@@ -132,103 +162,6 @@ def to_dataset(rows: Sequence[dict]):
     except Exception as exc:  # pyarrow's own errors, of many types
         message = f"Arrow cannot hold the rows: {type(exc).__name__}: {str(exc)[:200]}"
         raise UserError("data", Problem("data", message, "bring each column, and the keys of the messages, to one type")) from exc
-
-
-def _read(config: Config, source: str, place: str) -> list[dict]:
-    path = config.resolve(source)
-    if path.is_file():
-        readers = {".jsonl": _read_jsonl, ".json": _read_json, ".csv": _read_csv, ".parquet": _read_parquet}
-        reader = readers.get(path.suffix.lower())
-        if reader is None:
-            raise UserError("data", Problem(place, f"cannot read '{path.suffix}' files ({source})", "use .jsonl, .json, .csv or .parquet"))
-        try:
-            return reader(path, place)
-        except UnicodeDecodeError as exc:
-            raise UserError("data", Problem(place, f"{source} is not UTF-8 text (byte {exc.start})", "convert the file to UTF-8")) from exc
-    if path.is_dir() or not looks_like_hub_name(source):
-        what = "is a folder" if path.is_dir() else "is not there"
-        raise UserError(
-            "data",
-            Problem(
-                place, f"{source} {what} (looked for {path})", "give a .jsonl, .json, .csv or .parquet file, or a hub data set 'owner/name:split'"
-            ),
-        )
-    return _read_hub(source, "train" if place == "data.train" else "test", place)
-
-
-def _read_jsonl(path: Path, place: str) -> list[dict]:
-    rows, problems = [], []
-    with open(path, encoding="utf-8-sig") as lines:
-        for number, line in enumerate(lines, 1):
-            if not line.strip():
-                continue
-            try:
-                value = json.loads(line)
-            except (ValueError, RecursionError) as exc:
-                problems.append(Problem(f"{place} line {number}", f"not JSON ({str(exc)[:80]}): {line.strip()[:60]}", "one JSON object a line"))
-                continue
-            if isinstance(value, dict):
-                rows.append(value)
-            else:
-                problems.append(
-                    Problem(f"{place} line {number}", f"a {type(value).__name__}, not an object: {line.strip()[:60]}", "one JSON object a line")
-                )
-    if problems:
-        raise UserError("data", problems[:SHOWN] + ([Problem(place, f"and {len(problems) - SHOWN} more lines")] if len(problems) > SHOWN else []))
-    return rows
-
-
-def _read_json(path: Path, place: str) -> list[dict]:
-    try:
-        rows = json.loads(path.read_text(encoding="utf-8-sig"))
-    except (ValueError, RecursionError) as exc:
-        raise UserError("data", Problem(place, f"{path.name} is not JSON: {str(exc)[:120]}", "a list of objects, or use .jsonl")) from exc
-    if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
-        raise UserError("data", Problem(place, f"{path.name} is not a list of objects", "a list of objects, or use .jsonl"))
-    return rows
-
-
-def _read_csv(path: Path, place: str) -> list[dict]:
-    try:
-        with open(path, encoding="utf-8-sig", newline="") as lines:
-            reader = csv.DictReader(lines)
-            rows = list(reader)
-    except csv.Error as exc:
-        raise UserError("data", Problem(place, f"{path.name} cannot be read as CSV: {exc}", "use .jsonl")) from exc
-    twice = sorted({name for name in reader.fieldnames or [] if (reader.fieldnames or []).count(name) > 1})
-    if twice:
-        raise UserError("data", Problem(place, f"{path.name} has the column {', '.join(map(repr, twice))} more than once", "rename or remove one"))
-    uneven = [i for i, row in enumerate(rows) if None in row or None in row.values()]
-    if uneven:
-        raise UserError("data", Problem(f"{place} {_numbers(uneven)}", "not as many fields as the header has", "quote fields that hold commas"))
-    return rows
-
-
-def _read_parquet(path: Path, place: str) -> list[dict]:
-    try:
-        import pyarrow.parquet as parquet
-    except ImportError as exc:
-        raise missing_package("pyarrow", "reading .parquet data", "pip install datasets") from exc
-    try:
-        return parquet.read_table(path).to_pylist()
-    except Exception as exc:
-        raise UserError("data", Problem(place, f"{path.name} cannot be read as Parquet: {str(exc)[:120]}")) from exc
-
-
-def _read_hub(source: str, default_split: str, place: str) -> list[dict]:
-    try:
-        from datasets import load_dataset
-    except ImportError as exc:
-        raise missing_package("datasets", f"reading {source} from the hub", "pip install datasets") from exc
-    name, *rest = source.split(":")
-    split = rest[-1] if rest else default_split
-    try:
-        return list(load_dataset(name, *rest[:-1], split=split))
-    except Exception as exc:
-        fix = f"if it is a file, check the path; if it is a hub data set, check '{name}:split' or '{name}:configuration:split', and the network"
-        raise UserError(
-            "data", Problem(place, f"'{source}' is neither a file nor a data set that could be loaded: {str(exc).splitlines()[0][:160]}", fix)
-        ) from exc
 
 
 def _rename(rows: list[dict], columns: dict[str, str], place: str) -> list[dict]:
@@ -271,10 +204,7 @@ def _check_prompts(rows: list[dict], place: str) -> None:
     if bad:
         raise UserError(
             "data",
-            [
-                Problem(f"{place} {_numbers(where)}", reason, "a prompt is text or a list of {role, content} messages")
-                for reason, where in bad.items()
-            ],
+            [Problem(f"{place} {numbers(where)}", reason, "a prompt is text or a list of {role, content} messages") for reason, where in bad.items()],
         )
 
 
@@ -304,10 +234,10 @@ def _with_system(prompt: str | list[dict], text: str) -> list[dict]:
 def _other_split(config: Config, split: str) -> list[dict]:
     """The rows of the other split: a column is text in both or in neither, or a reward would see two types of the same gold."""
     other = "eval" if split == "train" else "train"
-    source = config.data.eval if other == "eval" else config.data.train
-    if source is None:
+    source = _source(config, other)
+    if source is None or config.data.eval_split is not None:
         return []
-    return _rename(_read(config, source, f"data.{other}"), dict(config.data.columns), f"data.{other}")
+    return _rename(read_source(config, source, f"data.{other}"), dict(config.data.columns), f"data.{other}")
 
 
 def _plain_columns(rows: list[dict], all_rows: list[dict]) -> None:
@@ -331,10 +261,3 @@ def _one_plain_type(values: list) -> bool:
     if kinds == {int}:
         return all(v is None or -(2**63) <= v < 2**63 for v in values)
     return len(kinds) == 0 or (len(kinds) == 1 and kinds <= {str, float, bool})
-
-
-def _numbers(indices: Iterable[int]) -> str:
-    """'row 3' or 'rows 3, 5, 8 and 12 more'."""
-    indices = list(indices)
-    shown = ", ".join(map(str, indices[:SHOWN]))
-    return f"row{'s' if len(indices) > 1 else ''} {shown}" + (f" and {len(indices) - SHOWN} more" if len(indices) > SHOWN else "") + " (from 0)"

@@ -98,7 +98,12 @@ def _check_list(value: list, schema: dict, where: str) -> tuple[list, list[Probl
 
 def _bounds(value: Any, schema: dict, where: str) -> list[Problem]:
     if isinstance(value, str):
-        return [Problem(where, "must not be empty text", "write a value or delete the line")] if len(value) < schema.get("minLength", 0) else []
+        least = schema.get("minLength", 0)
+        if len(value) >= least:
+            return []
+        if least > 1:
+            return [Problem(where, f"must have at least {least} characters, got {len(value)}", "say more")]
+        return [Problem(where, "must not be empty text", "write a value or delete the line")]
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         return []
     low, high, above = schema.get("minimum", -math.inf), schema.get("maximum", math.inf), schema.get("exclusiveMinimum", -math.inf)

@@ -9,12 +9,16 @@ from typing import Any
 
 @dataclass(frozen=True)
 class LoraSection:
-    """Adapters instead of full tuning; `target_modules` as in peft: `all-linear`, a name or a list of names."""
+    """Adapters instead of full tuning; `target_modules` as in peft: `all-linear`, a name or a list of names.
+
+    `quantize` keeps the frozen base in 4 bits (`nf4`: QLoRA) or 8 (`int8`), through bitsandbytes.
+    """
 
     r: int = 16
     alpha: float = 32
     dropout: float = 0.0
     target_modules: str | list[str] = "all-linear"
+    quantize: str | None = None
 
 
 @dataclass(frozen=True)
@@ -29,13 +33,27 @@ class ModelSection:
 
 @dataclass(frozen=True)
 class DataSection:
-    """Where the prompts are. `columns` maps our column names to those in the file."""
+    """Where the prompts are. `columns` maps our column names to those in the file.
+
+    `prompt_tokens` is the longest prompt's length, if known. `eval_split` holds
+    out that share of `train` instead of `eval`; `limit` reads no more rows of a source.
+    """
 
     train: str
     eval: str | None = None
     columns: Mapping[str, str] = field(default_factory=dict)
+    prompt_tokens: int | None = None
     system_prompt: str | None = None
     eval_limit: int = 256
+    eval_split: float | None = None
+    split_seed: int = 0
+    limit: int | None = None
+    max_prompt_tokens: int | None = None
+
+    @property
+    def holds_out(self) -> bool:
+        """Whether there are rows to evaluate on."""
+        return self.eval is not None or self.eval_split is not None
 
 
 @dataclass(frozen=True)
@@ -68,6 +86,14 @@ class ServerSection:
 
 
 @dataclass(frozen=True)
+class AcceptedProbe:
+    """A probe whose finding is accepted, and why."""
+
+    probe: str
+    reason: str
+
+
+@dataclass(frozen=True)
 class InspectionSection:
     """How many completions are drawn and read before training, and by what.
 
@@ -84,21 +110,59 @@ class InspectionSection:
     pass_threshold: float = 0.5
     backend: str | None = None
     server: ServerSection | None = None
+    accept: tuple[AcceptedProbe, ...] = ()
+
+
+@dataclass(frozen=True)
+class VllmServerSection:
+    """The vLLM server of `grpo.vllm_mode: server`.
+
+    `start`: train.py starts and stops it. `gpus` are those of the server alone; on several machines it has the last machine.
+    `arguments` are flags of `vllm serve` without their dashes; true is a flag without a value, null leaves one of ours out.
+    """
+
+    start: bool = False
+    gpus: int = 1
+    start_timeout_s: float = 600.0
+    arguments: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
 class HardwareSection:
-    """The machines: `gpu` is a name of the hardware table, `count` GPUs in each of `nodes` machines."""
+    """The machines: `gpu` is a name of the hardware table, `count` GPUs in each of `nodes` machines, those of a vLLM server among them.
+
+    `sharding` None means none on one GPU and ddp on several.
+    """
 
     gpu: str | None = None
     count: int = 1
     nodes: int = 1
+    sharding: str | None = None
+    vllm_server: VllmServerSection | None = None
+
+    def split(self, served: bool) -> tuple[int, int, int]:
+        """(GPUs of a machine that train, machines that train, GPUs of the vLLM server); `served`: completions come from a server.
+
+        A server without a section of its own is somewhere else. On several machines it has the last one.
+        """
+        if self.vllm_server is None or not served:
+            return self.count, self.nodes, 0
+        if self.nodes > 1:
+            return self.count, self.nodes - 1, self.count
+        return max(1, self.count - self.vllm_server.gpus), 1, self.vllm_server.gpus
 
 
 @dataclass(frozen=True)
 class RunSection:
-    """Where the run is kept. `gate` None means <folder>/inspection/gate.json; `stop_on` names symptoms that end the training."""
+    """Where the run is kept. `gate` None means <folder>/inspection/gate.json.
+
+    `completion_tables` caps those of `log_completions`. `reward_failures` is how many batches in a row a reward may fail on (an exception
+    in it) before the run stops. `stop_on` names symptoms that end the training.
+    """
 
     folder: str = "runs/grpo"
     gate: str | None = None
+    reward_failures: int = 3
+    completion_tables: int = 200
+    on_stale_vllm: str = "stop"
     stop_on: tuple[str, ...] = ()

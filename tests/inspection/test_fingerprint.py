@@ -106,7 +106,7 @@ def test_a_reward_that_uses_the_built_in_ones_rests_on_their_code(project):
     (project.folder / "wraps.py").write_text(
         "from grpo_rlvr.rewards import math_reward\ndef r(completions, answer):\n    return [0.0] * len(answer)\n"
     )
-    assert {"grpo_rlvr/rewards/math_compare.py", "grpo_rlvr/completions.py", "wraps.py"} <= take(project.write("  - {use: 'wraps.py:r'}"))[
+    assert {"grpo_rlvr/rewards/mathematics/comparison.py", "grpo_rlvr/completions.py", "wraps.py"} <= take(project.write("  - {use: 'wraps.py:r'}"))[
         "reward_code"
     ].keys()
 

@@ -117,7 +117,7 @@ def test_a_reward_that_pays_wrong_answers_stays_shut_though_all_labels_agree(pro
     label_all(project.inspection)
     gate = decide_gate(config_of(project))
     assert gate["agreement"]["agreement"] == 1.0 and gate["agreement"]["kappa"] == 1.0
-    assert gate["open"] is False and len(gate["reasons"]) == 1 and gate["reasons"][0].startswith("probe mutated_answer: 24 of 24")
+    assert gate["open"] is False and len(gate["reasons"]) == 1 and gate["reasons"][0].startswith("probe mutated_answer: 27 of 27")
     assert gate["probes"][0]["example"]["mutant"]["total"] == 1.0
 
 
@@ -187,7 +187,9 @@ def test_check_names_what_changed_since(inspected, label_all, change, named):
 
 
 def test_changed_reward_code_shuts_it(project, label_all):
-    (project.folder / "own.py").write_text("def own(completions, answer):\n    return [float(f'>{a}<' in c) for a, c in zip(answer, completions)]\n")
+    (project.folder / "own.py").write_text(
+        "def own(completions, answer):\n    return [float(c.endswith(f'</reasoning><answer>{a}</answer>')) for a, c in zip(answer, completions)]\n"
+    )
     run_inspection(project.write("  - {use: 'own.py:own'}"), completions=project.record(), quiet=True)
     label_all(project.inspection)
     assert decide_gate(config_of(project))["open"]

@@ -115,8 +115,7 @@ def test_fifty_labels_with_the_keyboard_alone_and_a_reload_in_the_middle(project
         page.press("Enter")
         page.wait("document.querySelector('#done').open")
         assert "All 50 samples are judged" in page.text("#done") and "disagree on 1" in page.text("#done")
-        page.press("Escape")
-        page.press("d")
+        page.press("d")  # as the summary says, while it is open
         page.wait("document.querySelector('#list').open")
         assert "you: fail" in page.text("#list-items") and "reward: pass" in page.text("#list-items")
         page.press("Enter")  # on the first of the list

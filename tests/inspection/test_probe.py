@@ -39,7 +39,7 @@ def probe(config, samples: list[dict], labels: dict[str, str] | None = None) -> 
 def test_an_honest_reward_punishes_every_mutant(project):
     samples = make_samples([completion(15), completion(99), completion(17)], ["15", "16", "17"])
     finding = probe(project.write(), samples)
-    assert (finding["severity"], finding["originals"], finding["mutants"], finding["unpunished"]) == ("ok", 2, 16, 0)
+    assert (finding["severity"], finding["originals"], finding["mutants"], finding["unpunished"]) == ("ok", 2, 18, 0)
     assert finding["correlation"]["against"] == "verdicts" and finding["correlation"]["r"] == pytest.approx(1.0)
     assert not has_error([finding])
 
@@ -49,7 +49,7 @@ def test_flawed_rewards_are_caught(project, name):
     (project.folder / f"{name}.py").write_text(FLAWED[name])
     samples = make_samples([completion(15, "1=1"), completion(160, "2"), completion(17, "3=3")], ["15", "16", "17"])
     finding = probe(project.write(f"  - {{use: '{name}.py:{name}'}}"), samples)
-    assert finding["severity"] == "error" and finding["unpunished"] == finding["mutants"] == 24
+    assert finding["severity"] == "error" and finding["unpunished"] == finding["mutants"] == 27
     assert has_error([finding])
 
 
@@ -61,15 +61,15 @@ def test_perfect_correlation_does_not_save_a_reward(project):
     labels = {"s0": "pass", "s1": "fail", "s2": "pass", "s3": "fail"}
     finding = probe(project.write("  - {use: 'steps.py:steps'}"), samples, labels)
     assert finding["correlation"] == {**finding["correlation"], "against": "labels", "r": pytest.approx(1.0), "pairs": 4}
-    assert finding["severity"] == "error" and finding["source"] == "label pass" and finding["mutants"] == finding["unpunished"] == 16
+    assert finding["severity"] == "error" and finding["source"] == "label pass" and finding["mutants"] == finding["unpunished"] == 18
 
 
 def test_substring_reward_is_caught_where_the_work_repeats_the_answer(project):
     (project.folder / "substring.py").write_text(FLAWED["substring"])
     samples = make_samples([completion(15, "10+5=15"), completion(16)], ["15", "16"])
     finding = probe(project.write("  - {use: 'substring.py:substring'}"), samples)
-    # Where the gold also stands in the work all are paid; else those that contain it: -16, 160, 1016 and the one hidden in a list.
-    assert (finding["mutants"], finding["unpunished"]) == (16, 8 + 4)
+    # Where the gold also stands in the work all are paid; else those that contain it: -16, 160, 1016, 16.5 and the one hidden in a list.
+    assert (finding["mutants"], finding["unpunished"]) == (18, 9 + 5)
 
 
 def test_the_smallest_proof_is_shown_with_both_scores(project):
@@ -87,7 +87,7 @@ def test_a_total_that_stays_is_unpunished_even_if_the_verdict_fell(project):
     )
     config = project.write("  - {use: exact}\n  - {use: 'wrong.py:wrong', required: false}")
     finding = probe(config, make_samples([completion(15)], ["15"]))
-    assert finding["severity"] == "error" and finding["unpunished"] == 8
+    assert finding["severity"] == "error" and finding["unpunished"] == 9
     assert finding["example"]["mutant"]["verdict"] is False and finding["example"]["mutant"]["total"] == 1.0
 
 
@@ -109,7 +109,7 @@ def test_equal_completions_are_attacked_once(project):
     samples = make_samples([completion(15)] * 3, ["15"] * 3)
     for i, sample in enumerate(samples):
         sample.update(prompt_index=0, sample_id=f"abc-{i}" if i else "abc")
-    assert probe(project.write(), samples)["mutants"] == 8
+    assert probe(project.write(), samples)["mutants"] == 9
 
 
 def test_schema_rewards_are_attacked_with_json_that_breaks_the_schema(project):
@@ -177,7 +177,11 @@ def test_built_in_rewards_raise_no_false_alarm(project, use):
     samples = make_samples([completion(g, "work") for g in golds], golds)
     config = project.write(f"  - {{use: {use}}}" if use != "format" else "  - {use: exact}\n  - {use: format, weight: 0.2}")
     findings = all_findings(config, samples)
-    assert [f["severity"] for f in findings.values()] == ["ok"] * 4, findings
+    grave = {f["probe"]: f["message"] for f in findings.values() if f["severity"] != "ok"}
+    # An exact match takes a hyphen for a minus, and nothing else.
+    assert set(grave) <= ({"honest_rewriting"} if use != "math" else set()) and all(
+        "(a typographic minus (2 of 2))" in m or "a typographic minus (2 of 2);" in m for m in grave.values()
+    ), grave
     assert findings["mutated_answer"]["mutants"] > 5 * len(golds) - 60
 
 
@@ -185,28 +189,28 @@ def test_a_reward_that_raises_on_a_wrong_answer_is_a_finding_of_its_own(project)
     samples = make_samples([completion(15), completion(16)], ["15", "16"])
     findings = all_findings(own(project, "float(float(tag(c)) == float(a))"), samples)
     raised = findings["reward_raises"]
-    assert raised["severity"] == "error" and raised["unpunished"] == 4 and "raises ValueError: could not convert" in raised["message"]
-    assert raised["example"]["mutant"]["completion"] == completion("") and raised["example"]["mutant"]["total"] is None
-    assert findings["mutated_answer"]["severity"] == "ok" and findings["mutated_answer"]["mutants"] == 16
-    assert "all 12 wrong answers" in findings["mutated_answer"]["message"]
+    assert raised["severity"] == "error" and raised["unpunished"] > 4 and "raises ValueError: could not convert" in raised["message"]
+    assert raised["example"]["mutant"]["completion"] == "<answer></answer>" and raised["example"]["mutant"]["total"] is None
+    assert findings["mutated_answer"]["severity"] == "ok" and findings["mutated_answer"]["mutants"] == 18
+    assert "all 14 wrong answers" in findings["mutated_answer"]["message"]
 
 
 def test_unscored_mutants_are_not_punished_ones(project):
     samples = make_samples([completion(15), completion(16)], ["15", "16"])
     finding = all_findings(own(project, "1.0 if tag(c) == a else None"), samples)["mutated_answer"]
-    assert finding["severity"] == "error" and "none of 16 wrong answers could be scored" in finding["message"]
+    assert finding["severity"] == "error" and "none of 18 wrong answers could be scored" in finding["message"]
     finding = all_findings(own(project, "1.0 if tag(c) == a else 0.0 if len(tag(c)) > 2 else None"), samples)["mutated_answer"]
-    assert (finding["severity"], finding["unscored"]) == ("warning", 6) and "6 of 16 wrong answers could not be scored" in finding["message"]
+    assert (finding["severity"], finding["unscored"]) == ("warning", 6) and "6 of 18 wrong answers could not be scored" in finding["message"]
 
 
 def test_a_tolerance_is_a_warning_that_names_it(project):
     samples = make_samples([completion(1000), completion(2000)], ["1000", "2000"])
     finding = all_findings(own(project, "float(abs(num(tag(c)) - float(a)) <= 0.05 * float(a))"), samples)["mutated_answer"]
-    assert finding["severity"] == "warning" and finding["message"].startswith("pays '1001' for '1000': a tolerance? 4 of 14")
+    assert finding["severity"] == "warning" and finding["message"].startswith("pays '1001' for '1000': a tolerance? 6 of 16")
 
 
 def test_only_so_many_are_attacked_and_it_is_said(project, monkeypatch):
-    import grpo_rlvr.inspection.probe as module
+    import grpo_rlvr.inspection.probes.mutated as module
 
     monkeypatch.setattr(module, "MOST", 3)
     golds = [f"word{chr(97 + i)}" for i in range(10)]
@@ -243,8 +247,8 @@ def test_a_reward_that_looks_at_its_neighbours_is_an_error(project):
     samples = make_samples([completion(18), *[completion(n) for n in range(10, 18)]], ["18", *map(str, range(10, 18))])
     samples += make_samples([completion(20)], ["20"])
     finding = all_findings(project.write("  - {use: 'first.py:first'}"), samples)["batch_independence"]
-    assert finding["severity"] == "ok"  # only one is accepted, and it is the greatest of every batch
+    assert finding["severity"] == "error"  # only one is accepted in the whole batch, others are in smaller ones
     (project.folder / "odd.py").write_text("def odd(completions, **k):\n    return [float(i % 2) for i in range(len(completions))]\n")
     finding = all_findings(project.write("  - {use: 'odd.py:odd'}"), samples)["batch_independence"]
     assert finding["severity"] == "error" and "odd scores the same completion otherwise" in finding["message"]
-    assert finding["example"]["pair"]["first"]["total"] == 1.0 and finding["example"]["pair"]["again"]["total"] == 0.0
+    assert {half["total"] for half in finding["example"]["pair"].values()} == {0.0, 1.0}

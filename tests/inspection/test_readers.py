@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import inspect_rewards
 import pytest
 from grpo_rlvr.config import load_config
@@ -89,8 +91,8 @@ def test_undoing_a_disagreement_without_judging_again_keeps_it_shut(inspected):
     assert sample_id in reading.places and reading.waiting() == reading.places[sample_id]
     # Even when a later selection left it out, its reader finds it.
     path = inspected.inspection / "selection.json"
-    path.write_text(path.read_text().replace(f'    "{sample_id}",\n', "").replace(f',\n    "{sample_id}"', ""))
-    assert sample_id not in path.read_text()
+    selection = json.loads(path.read_text())
+    path.write_text(json.dumps({**selection, "sample_ids": [i for i in selection["sample_ids"] if i != sample_id]}))
     assert sample_id in Reading.open(load_config(inspected.config_path), "ada").places
     append_label(inspected.inspection, sample_id, "unsure", "ada", "human")
     assert gate_of(inspected)["open"]
@@ -107,14 +109,18 @@ def test_labels_changed_after_the_score_was_seen_are_said(inspected):
 
 
 def test_the_selections_weights_are_used_where_it_has_them(inspected):
-    import json
-
-    assert gate_of(inspected)["agreement"]["weighted"]["weights"] == "verdict"
     path = inspected.inspection / "selection.json"
     selection = json.loads(path.read_text())
-    path.write_text(json.dumps({**selection, "weights": dict.fromkeys(selection["sample_ids"], 2.5)}))
+    path.write_text(json.dumps({**selection, "rows": [{**row, "weight": 2.5} for row in selection["rows"]]}))
     weighted = gate_of(inspected)["agreement"]["weighted"]
     assert (weighted["weights"], weighted["agreement"], weighted["effective_size"]) == ("selection", 1.0, pytest.approx(6))
-    for bad in ({"x": 1}, [1], dict.fromkeys(selection["sample_ids"], "2"), dict.fromkeys(selection["sample_ids"], -1), None):
-        path.write_text(json.dumps({**selection, "weights": bad}))
+    for bad in (
+        [],
+        [1],
+        [{"sample_id": "x"}],
+        [{**row, "weight": "much"} for row in selection["rows"]],
+        [{**row, "weight": -1} for row in selection["rows"]],
+        None,
+    ):
+        path.write_text(json.dumps({**selection, "rows": bad}))
         assert gate_of(inspected)["agreement"]["weighted"]["weights"] == "verdict"

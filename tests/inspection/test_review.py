@@ -105,6 +105,30 @@ def test_score_is_hidden_until_judged_then_saved_at_once_and_resumed(inspected):
     assert again.end() == 0 and len(load_labels(inspected.inspection)) == 6
 
 
+def test_what_is_disputed_comes_again_once_all_is_judged(inspected):
+    first = Terminal(inspected.config_path)
+    first.until("q quit")
+    first.type("d")
+    first.until("disagree nowhere so far")
+    first.type("pppppp")
+    first.until("6 of 6 samples are judged")
+    assert first.end() == 0
+    scores = {row["sample_id"]: row["verdict"] for row in map(json.loads, (inspected.inspection / "scores.jsonl").read_text().splitlines()[1:])}
+    disputed = [place for place, s in enumerate(load_selection(inspected.inspection), 1) if scores[s["sample_id"]] is False]
+    assert len(disputed) >= 2
+
+    again = Terminal(inspected.config_path)
+    again.until(f"{disputed[0]}/6  (6 judged)")
+    assert "you said pass; the reward says fail: exact 0" in again.until("q quit")
+    again.type("d")
+    again.until(f"{disputed[1]}/6  (6 judged)")
+    for _ in disputed[1:]:
+        again.until("q quit")
+        again.type("f")  # each brings the next one, the last one the end
+    again.until("6 of 6 samples are judged by ada; 1 disagreements with the reward (key d); next")
+    assert again.end() == 0
+
+
 def test_a_label_is_withdrawn_with_a_reason(inspected):
     terminal = Terminal(inspected.config_path)
     terminal.until("q quit")

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import inspect_rewards
 import pytest
-from grpo_rlvr.errors import UserError
+from grpo_rlvr.errors import MissingError, UserError
 from grpo_rlvr.inspection.jsonl import locked
 from grpo_rlvr.inspection.run import run_inspection
 from grpo_rlvr.inspection.samples import load_samples
@@ -130,6 +130,22 @@ def test_a_mended_reward_only_rescores(project, label_all):
     result = run_inspection(project.write(), completions=record, quiet=True)
     assert result["go"] and (project.inspection / "samples.jsonl").read_bytes() == before
     assert set(read) <= {s["sample_id"] for s in load_selection(project.inspection)}  # what was read stays chosen
+
+
+def test_recorded_completions_stay_for_a_plain_run_until_others_are_asked_for(project, capsys):
+    record = project.record()
+    run_inspection(project.write("  - {use: 'steps.py:steps'}"), completions=record, quiet=True)
+    before = (project.inspection / "samples.jsonl").read_bytes()
+    result = run_inspection(project.write(), quiet=True)  # there is no such model: sampling would fail
+    assert result["go"] and (project.inspection / "samples.jsonl").read_bytes() == before
+    assert "scoring the 16 recorded completions" in capsys.readouterr().err
+    with pytest.raises(UserError, match="recorded for other inputs: model changed: org/model -> org/other"):
+        run_inspection(project.write(model="org/other"), quiet=True)
+    with pytest.raises(UserError, match="needs the column"):
+        run_inspection(project.write("  - {use: schema}"), quiet=True)
+    assert (project.inspection / "samples.jsonl").read_bytes() == before
+    with pytest.raises(MissingError, match="org/model"):
+        run_inspection(project.write(), redraw=True, quiet=True)
 
 
 def test_other_completions_move_the_old_aside(project):

@@ -4,7 +4,7 @@ from collections import Counter
 
 import pytest
 from grpo_rlvr.errors import UserError
-from grpo_rlvr.inspection.select import load_selection, select_samples
+from grpo_rlvr.inspection.select import load_selection, load_weights, save_selection, select_rows, select_samples
 
 
 def make(verdicts: list, finish: str = "stop", prompts: int = 10) -> tuple[list[dict], list]:
@@ -84,3 +84,93 @@ def test_a_selection_of_the_wrong_kind_is_named(tmp_path, text):
     (tmp_path / "selection.json").write_text(text)
     with pytest.raises(UserError, match=r"selection\.json: cannot be read[\s\S]*inspect_rewards\.py run CONFIG"):
         load_selection(tmp_path)
+
+
+def rows_of(samples: list[dict], scores: list[dict], count: int, seed: int = 0, keep=(), weights=None) -> dict[str, dict]:
+    return {row["sample_id"]: row for row in select_rows(samples, scores, count, seed, keep, weights)}
+
+
+def scored(verdicts: list, **components: list) -> list[dict]:
+    return [{"verdict": v, "scores": {name: values[i] for name, values in components.items()}} for i, v in enumerate(verdicts)]
+
+
+def test_weights_add_up_to_the_samples_and_to_each_stratum():
+    samples, verdicts = make([i % 10 == 0 for i in range(200)], prompts=7)
+    rows = rows_of(samples, scored(verdicts), 30)
+    assert sum(r["weight"] for r in rows.values()) == pytest.approx(200)
+    assert sum(r["weight"] for i, r in rows.items() if verdicts[int(i[1:])]) == pytest.approx(20)
+    assert {r["stratum"] for r in rows.values()} == {"pass/stop", "fail/stop"} and not any(r["kept"] for r in rows.values())
+
+
+def test_components_that_disagree_and_odd_lengths_are_strata_of_their_own():
+    verdicts = [True] * 60 + [False] * 60
+    form = [1.0] * 59 + [0.0] + [0.0] * 59 + [1.0]
+    samples, _ = make(verdicts)
+    for i, sample in enumerate(samples):
+        sample["completion"] = f"word{i} " * (400 if i == 7 else 1 if i == 70 else 40)
+    rows = rows_of(samples, scored(verdicts, answer=[float(v) for v in verdicts], form=form), 20)
+    for one, stratum in (
+        ("s59", "pass/stop/components disagree"),
+        ("s119", "fail/stop/components disagree"),
+        ("s7", "pass/stop/long"),
+        ("s70", "fail/stop/short"),
+    ):
+        assert rows[one]["stratum"] == stratum and rows[one]["weight"] == pytest.approx(1.0)
+    assert len(rows) == 20 and sum(r["weight"] for r in rows.values()) == pytest.approx(120)
+
+
+def test_nearly_equal_completions_are_read_once_and_weigh_as_many():
+    samples, verdicts = make([True] * 40 + [False] * 40, prompts=1)
+    shared = " ".join(f"step{k}" for k in range(400))
+    for sample in samples[:30]:
+        sample["completion"] = f"{shared} {sample['sample_id']}"
+    rows = rows_of(samples, scored(verdicts), 20)
+    alike = [i for i in rows if int(i[1:]) < 30]
+    assert 1 <= len(alike) <= 4  # a word more at the end seldom changes the sketch
+    # With hardly enough others they are read after all: only equal ones never are.
+    assert sum(int(i[1:]) < 30 for i in rows_of(samples, scored(verdicts), 75)) > 20
+    # Scored otherwise, they are not alike, however alike they look.
+    assert "s5" in rows_of(samples, scored([i != 5 and v for i, v in enumerate(verdicts)]), 60)
+
+
+def weighted_share(rows: dict[str, dict], truth: list[bool]) -> float:
+    total = sum(r["weight"] for r in rows.values())
+    return sum(r["weight"] * truth[int(i[1:])] for i, r in rows.items()) / total
+
+
+def test_the_weighted_share_is_right_on_average_where_the_plain_one_is_not():
+    verdicts = [i < 20 for i in range(120)]
+    truth = [v != (i % 4 == 0) for i, v in enumerate(verdicts)]  # the reward errs on a quarter of both
+    samples, _ = make(verdicts, prompts=23)
+    found = [rows_of(samples, scored(verdicts), 24, seed) for seed in range(300)]
+    right = sum(truth) / 120
+    assert sum(weighted_share(rows, truth) for rows in found) / 300 == pytest.approx(right, abs=0.015)  # its standard error is 0.006
+    assert sum(sum(truth[int(i[1:])] for i in rows) / len(rows) for rows in found) / 300 > right + 0.1
+
+
+@pytest.mark.parametrize("more", [0, 12])
+def test_after_a_mended_reward_the_labels_stay_and_the_estimate_stays_right(more):
+    verdicts = [i < 20 for i in range(120)]
+    truth = [i % 3 == 0 for i in range(120)]
+    mended = [t if i % 5 else not t for i, t in enumerate(truth)]
+    samples, _ = make(verdicts, prompts=120)
+    shares = []
+    for seed in range(300):
+        first = rows_of(samples, scored(verdicts), 24, seed)
+        second = rows_of(samples, scored(mended), 24 + more, seed, keep=first, weights={i: r["weight"] for i, r in first.items()})
+        assert set(first) <= set(second) and len(second) == 24 + more and sum(r["kept"] for r in second.values()) == 24
+        assert sum(r["weight"] for r in second.values()) == pytest.approx(120)
+        shares.append(weighted_share(second, truth))
+    assert sum(shares) / 300 == pytest.approx(sum(truth) / 120, abs=0.02)
+
+
+def test_a_first_selection_without_weights_is_weighed_by_verdict(tmp_path):
+    samples, verdicts = make([i % 10 == 0 for i in range(200)])
+    rows = rows_of(samples, scored(verdicts), 4, keep={"s0", "s1", "s2", "s3"})
+    assert {i: r["weight"] for i, r in rows.items()} == pytest.approx({"s0": 20, "s1": 60, "s2": 60, "s3": 60})
+    save_selection(tmp_path, list(rows), 0)
+    assert load_weights(tmp_path) == {}
+    save_selection(tmp_path, list(rows.values()), 0, 200)
+    assert load_weights(tmp_path) == {"s0": 20, "s1": 60, "s2": 60, "s3": 60}
+    (tmp_path / "selection.json").write_text('{"rows": [{"sample_id": "a"}]}')
+    assert load_weights(tmp_path) == {} == load_weights(tmp_path / "nowhere")

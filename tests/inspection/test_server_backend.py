@@ -203,7 +203,7 @@ def test_reasoning_that_was_split_off_is_put_back(project):
 
 
 def test_a_killed_run_asks_for_no_answer_twice(project):
-    """The first request is never answered, so that all others come before their turn; then the run is killed."""
+    """One of the first requests is never answered, so that most others come before their turn; then the run is killed."""
     release, enough = threading.Event(), threading.Event()
 
     def slow(body, path, number):
@@ -225,12 +225,13 @@ def test_a_killed_run_asks_for_no_answer_twice(project):
         run.wait()
         release.set()
     kept = {line.value["start"] for line in read_lines(early)}
-    assert len(kept) >= 9 and 0 not in kept
+    done = len(kept) + len(read_lines(project.inspection / "samples.jsonl")) - 1  # those before the unanswered one are in their place
+    assert len(kept) >= 9 and done <= 15
     with FakeServer(texts) as server:
         configure(project, server.url, ", samples_per_request: 1")  # the server has moved to another port
         again = subprocess.run(command, env=env, capture_output=True, text=True, check=False)
-        assert again.returncode == 1 and f"going on after {len(kept)} of 16 samples" in again.stderr, again.stderr
-        assert len(server.requests) == 16 - len(kept) and not early.exists()
+        assert again.returncode == 1 and f"going on after {done} of 16 samples" in again.stderr, again.stderr
+        assert len(server.requests) == 16 - done and not early.exists()
     samples = load_samples(project.inspection)
     (project.inspection / "samples.jsonl").unlink()
     with FakeServer(texts) as server:

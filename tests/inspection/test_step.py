@@ -11,6 +11,8 @@ import inspect_rewards
 import pytest
 from conftest import ROOT
 from grpo_rlvr.errors import UserError
+from grpo_rlvr.inspection.labels import load_labels
+from grpo_rlvr.inspection.reading import Reading
 from grpo_rlvr.inspection.run import run_inspection
 from grpo_rlvr.inspection.samples import load_samples
 from grpo_rlvr.inspection.select import load_selection
@@ -98,6 +100,21 @@ def test_an_early_step_and_readings_of_a_step(trained, label_all):
     label_all(folder, judge=lambda sample: "fail" if "certainly" in sample["completion"] else "pass")
     again = run_step(config, place, "13", quiet=True)  # the readings of a step hold for every other
     assert [f["severity"] for f in again["findings"] if f["finding"] in ("new_kind", "paid_and_failed")] == ["error", "error"]
+
+
+def test_what_a_step_selected_is_read_like_the_first_selection(trained, capsys):
+    config = trained.write(PAID)
+    assert run(trained, "--step", "12") == 1 and run(trained) == 1
+    for step, number in (("12", 12), ("latest", 30)):
+        reading = Reading.open(config, "ada", step)
+        assert reading.folder == trained.inspection / "steps" / f"{number:06d}" and "certainly" in reading.selection[0]["completion"]
+    reading.judge(reading.selection[0]["sample_id"], "fail")
+    assert len(load_labels(reading.folder)) == 1
+    page = trained.folder / "page.html"
+    assert inspect_rewards.main(["review", str(trained.config_path), "--step", "latest", "--static", str(page)]) == 0 and page.exists()
+    capsys.readouterr()
+    assert inspect_rewards.main(["review", str(trained.config_path), "--step", "13", "--static", str(page)]) == 2
+    assert "step 13 was not inspected; there are: 12, 30" in capsys.readouterr().err
 
 
 def test_what_is_not_of_training_is_left_out(trained):

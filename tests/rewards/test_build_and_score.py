@@ -9,8 +9,9 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+from grpo_rlvr.config import REWARDS
 from grpo_rlvr.errors import GoldError, UserError
-from grpo_rlvr.rewards import REGISTRY, BuiltReward, OpenAIJudgeClient, build_rewards, save_calibration, score_all, verdicts
+from grpo_rlvr.rewards import REGISTRY, BuiltReward, OpenAIJudgeClient, build_rewards, registry, save_calibration, score_all, verdicts
 from grpo_rlvr.rewards.judge_calibration import SCHEMA
 from grpo_rlvr.rewards.judge_verdict import snapshot
 from grpo_rlvr.rewards.scoring import checked_values
@@ -57,6 +58,10 @@ def refused(base: Path, *sections: dict) -> str:
     return str(caught.value)
 
 
+def test_the_config_knows_the_names_of_the_registry():
+    assert set(REWARDS) == {*REGISTRY, *getattr(registry, "PLANNED", ())}
+
+
 def test_builtins_take_name_weight_options_and_requirement(base):
     sections = [{"use": "format", "weight": 0.2, "args": {"prefilled": True}}, {"use": "exact", "name": "hit"}, {"use": "math", "required": False}]
     fmt, exact, maths = build(base, *sections)
@@ -64,7 +69,7 @@ def test_builtins_take_name_weight_options_and_requirement(base):
     assert (fmt.required, exact.required, maths.required) == (False, True, False)
     assert (fmt.weight, fmt.columns, exact.columns) == (0.2, (), ("answer",))
     assert fmt.function(completions=["r</reasoning><answer>a</answer>"]) == [1.0]
-    assert {"completions.py", "base.py", "math_algebra.py", "formats.py"} <= {p.name for p in exact.source_files}
+    assert {"completions.py", "tool_call_text.py", "units.py", "base.py", "algebra.py", "formats.py"} <= {p.name for p in exact.source_files}
     assert exact.gold_problem({"answer": ""}) and exact.gold_problem({"answer": "x"}) is None
 
 

@@ -5,6 +5,8 @@
 from __future__ import annotations
 
 import json
+from decimal import Decimal
+from fractions import Fraction
 from pathlib import Path
 
 import pytest
@@ -66,6 +68,11 @@ def test_long_text_stays_linear(text):
         ({"asserts": "assert f(1) == = 2"}, "not Python"), ({"asserts": "assert 1 == 1"}, "nothing of the candidate"), ({"asserts": 3}, "int"),
         ({"asserts": "def check(candidate):\n    assert candidate(1) == 2"}, "entry_point"),
         ({"asserts": "assert f(1) == 1", "stdin_stdout": [{"stdin": "", "stdout": "1"}]}, "exactly one"),
+        ({"entry_point": "f", "cases": [{"args": json.loads("[" * 150 + "]" * 150), "expected": 1}]}, "case 0: its arguments are nested too deeply"),
+        ({"stdin_stdout": [{"stdin": "\ud800", "stdout": "1"}]}, "test 0: stdin holds half"),
+        ({"entry_point": "f", "cases": [{"input": [1], "expected": 2}]}, "case 0 has the key 'input' and none of args, kwargs"),
+        ({"stdin_stdout": [{"input": "1", "stdout": "2"}]}, "test 0 has the key 'input' and none of stdin"),
+        ({"asserts": "def test_it(capsys):\n    f()\n    assert capsys"}, "fixture 'capsys'"), ({"asserts": []}, "empty"), ({"asserts": [1]}, "list"),
     ],
 )  # fmt: skip
 def test_tests_that_cannot_tell_right_from_wrong_are_refused(tests, said):
@@ -229,14 +236,70 @@ def test_test_code_sees_the_candidate_as_if_it_were_there(reward, source):
         "def f(x):\n    while True: pass",
         "import builtins\nbuiltins.AssertionError = ValueError\ndef f(x): raise builtins.AssertionError",
         "def f(x): return NotImplemented",
+        "class Same:\n    __sub__ = __rsub__ = __mod__ = __xor__ = __truediv__ = lambda *a: 0\n    __abs__ = __float__ = lambda s: 0.0\n    __getattr__ = lambda s, n: lambda *a: True\ndef f(x): return Same()",
+        "class f:\n    __init__ = lambda s, x: None\n    __contains__ = lambda *a: True\n    __sub__ = __rsub__ = lambda s, o: f(o)\n    __abs__ = __round__ = __neg__ = lambda *a: 0\n    __bool__ = lambda s: False",
+        "def f(x): raise StopIteration",
     ],
 )
 @pytest.mark.parametrize("source", ["assert f(2) > 3 and f(2) < 5", "for want in (4,):\n    assert f(2) == want", "import pytest\ndef test_f():\n    assert f(2) == pytest.approx(4)",
-                                    "import unittest\nclass T(unittest.TestCase):\n    def test_f(self):\n        self.assertEqual(f(2), 4)", "assert 4 in [f(2)]"])  # fmt: skip
+                                    "import unittest\nclass T(unittest.TestCase):\n    def test_f(self):\n        self.assertEqual(f(2), 4)", "assert 4 in [f(2)]",
+                                    "assert abs(f(2) - 4) < 1e-6", "assert not 4 - f(2)", "assert f(2) % 4 == 0 and not f(2) ^ 4", "assert all(map(lambda n: f(n) == n * n, range(3)))",
+                                    "import unittest\nclass T(unittest.TestCase):\n    def test_f(self):\n        self.assertAlmostEqual(f(2), 4.0)", "import math\nassert math.isclose(f(2) / 4, 1)"])  # fmt: skip
 def test_test_code_cannot_be_talked_into_a_pass(sandbox_here, code, source):
     reward = make_code_reward(timeout_s=0.5)
     assert score(reward, code, {"asserts": source}) == 0.0
     assert score(reward, "def f(x): return x * x", {"asserts": source}) == 1.0
+
+
+@pytest.mark.parametrize("entry", ["Solution().twice", "Solution.twice", "twice"])
+def test_a_check_function_is_given_a_method_of_class_solution(reward, entry):
+    code = "class Solution:\n    def twice(self, n: int) -> int:\n        return 2 * n"
+    tests = {"asserts": "def check(candidate):\n    for n in range(3):\n        assert candidate(n=n) == 2 * n\n", "entry_point": entry}
+    assert score(reward, code, tests) == 1.0 and score(reward, code.replace("2", "3"), tests) == 0.0
+    assert score(reward, code, {"entry_point": entry, "cases": [{"args": [4], "expected": 8}]}) == 1.0
+
+
+def test_asserts_may_be_a_list_and_unittest_may_be_started_by_the_tests(reward):
+    cases = "import unittest\nclass T(unittest.TestCase):\n    def test_f(self):\n        self.assertEqual(f(2), 4)\nunittest.main()"
+    for asserts in (["assert f(2) == 4", "assert f(3) == 6"], cases, "n = f(2)\nn += f(1)\nassert n == 6"):
+        assert score(reward, "def f(n): return 2 * n", {"asserts": asserts}) == 1.0
+        assert score(reward, "def f(n): return 3 * n", {"asserts": asserts}) == 0.0
+    adder = "class V:\n    def __init__(self, n): self.n = n\n    def __iadd__(self, other):\n        self.n += other.n\n        return self"
+    assert score(reward, adder, {"asserts": "v = w = V(1)\nv += V(2)\nassert v.n == 3 and w is v"}) == 1.0
+
+
+def test_no_value_that_is_returned_makes_the_judge_fail_or_wait(reward):
+    """Each raised in the trainer's own thread, or kept it busy for ever."""
+    values = [
+        "10**5000",
+        "{10**5000: 1}",
+        "Decimal('sNaN')",
+        "Decimal('1e999999999')",
+        "[Decimal('1e-999999999')]",
+        "Fraction(10**9000, 7)",
+        "complex('nan')",
+    ]
+    code = "from decimal import Decimal\nfrom fractions import Fraction\ndef f(x): return {}"
+    columns = [{"entry_point": "f", "cases": [{"args": [1], "expected": want}]} for want in (1, 1.5, True, {"a": 1}, [1])]
+    columns += [{"asserts": f"assert f(1) == {want}"} for want in ("1", "True", "{'a': 1}", "(1,)")]
+    rows = [(code.format(value), tests) for value in values for tests in columns]
+    assert reward([row[0] for row in rows], tests=[row[1] for row in rows]) == [0.0] * len(rows)
+
+
+def test_whole_decimals_and_fractions_are_the_numbers_they_stand_for():
+    assert same_value(3, Decimal("3.0")) and same_value(0.5, Fraction(1, 2)) and same_value(1.5, Decimal("1.5"))
+    assert not same_value(3, Decimal("3.1")) and not same_value(3, Decimal("NaN")) and not same_value(3, Decimal("1e999999"))
+
+
+def test_names_of_typing_are_there_for_a_class_solution_alone(reward):
+    tests = {"entry_point": "f", "cases": [{"args": [[1, 2]], "expected": 3}]}
+    assert score(reward, "class Solution:\n    def f(self, xs: List[int]) -> Optional[int]:\n        return sum(xs)", tests) == 1.0
+    assert score(reward, "def f(xs: List[int]):\n    return sum(xs)", tests) == 0.0
+
+
+def test_test_code_may_use_threads(reward):
+    source = "from concurrent.futures import ThreadPoolExecutor\nwith ThreadPoolExecutor(8) as pool:\n    assert list(pool.map(f, range(300))) == [2 * n for n in range(300)]"
+    assert score(reward, "def f(n): return 2 * n", {"asserts": source}) == 1.0
 
 
 def test_a_check_function_is_given_the_entry_point(reward):

@@ -9,8 +9,9 @@ from types import SimpleNamespace
 import pytest
 from grpo_rlvr.rewards import BuiltReward, build_rewards
 from grpo_rlvr.rewards.answers import ExactReward
+from grpo_rlvr.rewards.choices import ChoiceReward
 from grpo_rlvr.rewards.dataset_check import check_dataset
-from grpo_rlvr.rewards.math_answers import MathReward
+from grpo_rlvr.rewards.mathematics.reward import MathReward
 from grpo_rlvr.rewards.registry import make_builtin
 from grpo_rlvr.rewards.schema_instance import NOTHING, minimal_instance
 from grpo_rlvr.rewards.schemas import compile_schema
@@ -27,7 +28,7 @@ SCHEMAS = [
 ]
 
 
-def built(use: str, **args) -> BuiltReward:
+def built(use: str, /, **args) -> BuiltReward:
     reward = make_builtin(use, args)
     return BuiltReward(use, reward, 1.0, reward.correctness, reward.columns)
 
@@ -180,3 +181,36 @@ def test_a_users_reward_that_declares_its_forms_is_checked(user):
     assert check_dataset(user("declared"), rows("1", "2")) == []
     (finding,) = check_dataset(user("declared"), rows("1", "bad"))
     assert (finding["check"], finding["severity"], finding["rows"]) == ("own_gold", "error", [1])
+
+
+def test_choices_and_calls_are_tried_in_their_own_forms_and_decoys():
+    letters = [chr(c) for c in range(ord("A"), ord("Z") + 1)]
+    assert check_dataset([built("choice")], rows(*letters)) == []
+    assert check_dataset([built("choice", multiple=True)], rows("A,C", ["B", "D"], "E", "ABD")) == []
+    calls = [
+        [{"name": "f", "arguments": {"a": 1, "b": {"c": "</tool_call>é"}}}],
+        json.dumps([{"function": {"name": "g", "arguments": '{"x": true}'}}, {"name": "h", "parameters": None}]),
+        [{"name": "f", "arguments": {"a": 2}}],
+    ]
+    for options in ({}, {"ordered": True}, {"partial": True}):
+        assert check_dataset([built("tool_calls", **options)], rows(*calls, column="expected_calls")) == []
+    (finding,) = check_dataset([built("tool_calls")], rows([], *calls, column="expected_calls"))
+    assert (finding["check"], finding["rows"]) == ("skipped", [0])
+
+
+class AnyLetter(ChoiceReward):
+    def score_one(self, text, gold):
+        return float(any(letter in text for letter in gold))
+
+
+def test_a_choice_reward_that_takes_any_mention_is_found_out():
+    findings = check_dataset([BuiltReward("c", AnyLetter("c"), columns=("answer",))], rows("B", "C"))
+    kinds = {f["message"].partition("accepted: ")[2].partition(";")[0] for f in findings if f["check"] == "decoy"}
+    assert {"the right answer in the reasoning only", "the right answer, then another one"} <= kinds
+
+
+def test_what_a_length_penalty_wraps_is_checked_too():
+    inside = built("length", use="exact", target_tokens=100)
+    assert check_dataset([inside], rows("1", "2")) == []
+    (finding,) = check_dataset([inside], rows("1", "a<answer>b"))
+    assert (finding["check"], finding["rows"]) == ("own_gold", [1])

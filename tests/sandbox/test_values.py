@@ -10,6 +10,7 @@ import json
 import math
 from collections import Counter, OrderedDict, defaultdict, namedtuple
 from decimal import Decimal
+from fractions import Fraction
 
 import pytest
 from grpo_rlvr.sandbox.inside import frames
@@ -82,7 +83,7 @@ def test_too_much_is_refused():
     wide = [0] * 1000
     circle: list = []
     circle.append(circle)
-    for value in (deep, [wide] * 1000, circle, 1 << 10_000_000):
+    for value in (deep, [wide] * 1000, circle, 1 << 10_000_000, Fraction(1, 3**100_000), Decimal("1" * 300_000)):
         with pytest.raises((TooLarge, RecursionError)):
             encode(value)
 
@@ -95,6 +96,22 @@ def test_too_much_is_refused():
 def test_what_is_no_value_is_an_error_of_one_kind(tagged):
     with pytest.raises(ValueError):
         decode(tagged)
+
+
+@pytest.mark.parametrize(
+    "tagged",
+    [{"l": [{"l": [0] * 1000}] * 1001}, {"s": [{"i": hex(k * (2**61 - 1))} for k in range(1, 100_000)]}, {"d": [[{"i": hex(k * (2**61 - 1))}, 0] for k in range(1, 100_000)]},
+     {"q": [{"i": "f" * 100_000}, {"i": "e" * 100_000}]}, {"i": "f" * 300_000}, {"D": "9" * 300_000}],
+    ids=["too many", "one hash", "one hash in a dict", "fraction", "whole number", "decimal number"],
+)  # fmt: skip
+def test_more_than_an_encoder_writes_is_refused_before_it_costs_anything(tagged):
+    with pytest.raises(ValueError):
+        decode(tagged)
+
+
+def test_sets_of_frozen_sets_cross():
+    assert crossed({frozenset({1, 2}), frozenset()}) == {frozenset({1, 2}), frozenset()}
+    assert crossed({frozenset({1}): 2}) == {frozenset({1}): 2}
 
 
 @given(st.binary(max_size=200), st.lists(st.integers(1, 50)))

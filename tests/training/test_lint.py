@@ -189,7 +189,8 @@ def test_lora_rate():
 
 def test_reference_model():
     assert only("reference-copy", lint(config(beta=0.01))).level == "note"
-    assert lint(config(beta=0.01, lora=LoraSection(), learning_rate=1e-5)) == []
+    assert codes(lint(config(beta=0.01, lora=LoraSection(), learning_rate=1e-5))) == ["kl-estimator"]
+    assert lint(config(beta=0.01, lora=LoraSection(), learning_rate=1e-5, use_bias_correction_kl=True)) == []
     assert "no-reference" in codes(lint(config(sync_ref_model=True)), "error")
     assert "no-reference" not in codes(lint(config(sync_ref_model=True, beta=0.1)))
 

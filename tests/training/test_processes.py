@@ -66,3 +66,96 @@ def test_a_signal_stops_all_processes_at_the_same_step(two):
     assert done == list(range(1, len(done) + 1)) and len(done) < 60
     assert f"stopped by SIGTERM at step {done[-1]} of 60; checkpoint-{done[-1]} is saved" in errors
     assert len(list((two / f"run/train/checkpoints/checkpoint-{done[-1]}").glob("rng_state_*.pth"))) == 2
+
+
+# Notes what each process was asked to score and what it answered, a line a call; a process that finds its name in `dies` ends there at once.
+NOTING = """\
+import json, os, signal
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+
+
+def letters(completions, trainer_state=None, **columns):
+    rank, step = os.environ.get("RANK", "0"), trainer_state.global_step + 1 if trainer_state else None
+    if (HERE / "dies").exists() and (HERE / "dies").read_text() == f"{rank} {step}":
+        os.kill(os.getpid(), signal.SIGKILL)
+    values = [sum(c.isalpha() for c in x[0]["content"]) / 16 for x in completions]
+    if step and columns["row_id"][0].startswith("train:"):
+        with open(HERE / f"noted-{rank}.jsonl", "a") as out:
+            out.write(json.dumps({"step": step, "rows": columns["row_id"], "values": values}) + "\\n")
+    return values
+"""
+STEPS = 12
+
+
+def noting(folder, model, processes):
+    """A project whose reward notes its calls, for so many processes; the batch over all of them is 32 completions."""
+    folder.mkdir()
+    shutil.copytree(model, folder / "model")
+    write_rows(folder / "train.jsonl", sums(400))
+    (folder / "rewards.py").write_text(NOTING)
+    (folder / "config.yaml").write_text(
+        "model: {name_or_path: model}\ndata: {train: train.jsonl}\nrewards: [{use: 'rewards.py:letters'}]\nrun: {folder: run}\n"
+        f"hardware: {{count: {processes}}}\ngrpo:\n  use_cpu: true\n  bf16: false\n  per_device_train_batch_size: {32 // processes}\n"
+        f"  num_generations: 8\n  max_completion_length: 8\n  max_steps: {STEPS}\n  save_steps: 4\n  learning_rate: 1.0e-3\n"
+    )
+    return folder
+
+
+def go(folder, *flags):
+    command = [sys.executable, str(ROOT / "scripts/train.py"), str(folder / "config.yaml"), "--without-gate", "a test of two processes"]
+    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+    return subprocess.run([*command, "--launch", "--go", *flags], env=environment, capture_output=True, text=True, timeout=400)
+
+
+def noted(folder):
+    """By step: the rows and the values of all processes together; the last call of a step counts."""
+    found = {}
+    for path in sorted(folder.glob("noted-*.jsonl")):
+        for line in map(json.loads, path.read_text().splitlines()):
+            found.setdefault(line["step"], {})[path.name] = line
+    together = {}
+    for step, calls in found.items():
+        rows, values = ([x for call in calls.values() for x in call[part]] for part in ("rows", "values"))
+        together[step] = sorted(rows), values
+    return together
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory, untaught_model):
+    folder = noting(tmp_path_factory.mktemp("whole") / "two", untaught_model, 2)
+    done = go(folder)
+    assert done.returncode == 0, done.stderr
+    return folder
+
+
+def test_two_processes_take_the_prompts_that_one_would_and_score_each_completion_once(whole, untaught_model, tmp_path):
+    alone = noting(tmp_path / "one", untaught_model, 1)
+    done = go(alone)
+    assert done.returncode == 0, done.stderr
+    two, one = noted(whole), noted(alone)
+    assert {step: rows for step, (rows, _) in two.items()} == {step: rows for step, (rows, _) in one.items()}
+    assert all(len(rows) == 32 and len(set(rows)) == 4 for rows, _ in two.values())
+    calls = [len(path.read_text().splitlines()) for path in sorted(whole.glob("noted-*.jsonl"))]
+    assert calls == [STEPS, STEPS]
+    lines = [json.loads(line) for line in (whole / "run/train/logs/progress.jsonl").read_text().splitlines()]
+    assert [line["step"] for line in lines] == list(range(1, STEPS + 1))
+    for line in lines:
+        values = two[line["step"]][1]
+        assert line["reward"] == pytest.approx(sum(values) / len(values), abs=1e-6)
+
+
+def test_a_process_that_is_killed_ends_the_run_and_it_goes_on_as_if_nothing_had_happened(whole, untaught_model, tmp_path):
+    folder = noting(tmp_path / "two", untaught_model, 2)
+    (folder / "dies").write_text("1 7")
+    done = go(folder)
+    assert done.returncode not in (0, 2, 3), done.stderr
+    assert "SIGKILL" in done.stderr
+    assert steps(folder) == [1, 2, 3, 4, 5, 6] and not (folder / "run/train/result.json").exists()
+    (folder / "dies").unlink()
+    done = go(folder, "--resume")
+    assert done.returncode == 0, done.stderr
+    assert "going on from checkpoint-4" in done.stderr
+    assert steps(folder) == list(range(1, STEPS + 1))
+    assert noted(folder) == noted(whole)

@@ -3,6 +3,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+import zipfile
 
 import pytest
 from conftest import ROOT
@@ -15,7 +16,11 @@ def checkpoint(folder, step, parts=("optimizer.pt", "rng_state.pth", "trainer_st
     path = folder / f"checkpoint-{step}"
     path.mkdir(parents=True)
     for part in parts:
-        (path / part).write_text(json.dumps({"global_step": step}) if part.endswith("json") else "x")
+        if part.endswith("json"):
+            (path / part).write_text(json.dumps({"global_step": step}))
+        else:
+            with zipfile.ZipFile(path / part, "w") as archive:  # what torch.save writes
+                archive.writestr("data.pkl", b"x" * 200)
     return path
 
 
@@ -33,6 +38,20 @@ def test_newest_complete_passes_over_what_a_kill_left(tmp_path):
     checkpoint(tmp_path, 20, ())
     assert set_aside_incomplete(tmp_path) == ["checkpoint-20"]
     assert (tmp_path / "incomplete-20.2").is_dir()
+
+
+def test_newest_complete_passes_over_files_that_lost_their_end(tmp_path):
+    whole = checkpoint(tmp_path, 1)
+    header = json.dumps({"w": {"dtype": "F32", "shape": [2], "data_offsets": [0, 8]}}).encode()
+    weights = len(header).to_bytes(8, "little") + header + b"\0" * 8
+    (whole / "model.safetensors").write_bytes(weights)
+    assert newest_complete(tmp_path) == whole
+    for step, (name, content) in enumerate(
+        [("model.safetensors", weights[:-1]), ("model.safetensors", b""), ("optimizer.pt", (whole / "optimizer.pt").read_bytes()[:-30])], 2
+    ):
+        (checkpoint(tmp_path, step) / name).write_bytes(content)
+    assert newest_complete(tmp_path) == whole
+    assert len(set_aside_incomplete(tmp_path)) == 3
 
 
 def test_a_finished_run_is_never_touched(tmp_path):

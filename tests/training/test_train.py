@@ -101,6 +101,8 @@ def test_a_run_ends_with_progress_result_and_model(ready):
 
 
 def test_kill_and_resume_lose_and_double_nothing(ready, tmp_path_factory):
+    # 11 steps an epoch and a prompt left over: the run is killed in the second epoch and ends in the fourth.
+    write_rows(ready / "train.jsonl", sums(23))
     whole = tmp_path_factory.mktemp("whole") / "project"
     shutil.copytree(ready, whole)
     assert train(whole, *REASON).returncode == 0
@@ -122,7 +124,8 @@ def test_kill_and_resume_lose_and_double_nothing(ready, tmp_path_factory):
     assert "going on from checkpoint-" in done.stderr
     lines, expected = progress(ready), progress(whole)
     assert [line["step"] for line in lines] == list(range(1, 41))
-    for key in ("loss", "reward", "completions/mean_length", "entropy", "lr"):
+    assert lines[-1]["epoch"] == pytest.approx(40 / 11)
+    for key in ("loss", "reward", "completions/mean_length", "entropy", "lr", "epoch"):
         assert [line[key] for line in lines] == pytest.approx([line[key] for line in expected], rel=1e-4, abs=1e-6), key
     starts = json.loads((ready / "run/train/run.json").read_text())["starts"]
     assert [s["from_step"] for s in starts][0] == 0 and starts[1]["from_step"] >= 14
@@ -160,6 +163,9 @@ def test_lora_trains_resumes_and_saves_an_adapter_that_loads(ready):
 
     model = PeftModel.from_pretrained(AutoModelForCausalLM.from_pretrained(ready / "model"), ready / "run/train/model")
     assert any(p.abs().sum() > 0 for name, p in model.named_parameters() if "lora_B" in name)
+    merged = train(ready, "--merge", "--json")
+    assert merged.returncode == 0, merged.stderr
+    assert json.loads(merged.stdout)["step"] == 14 and (ready / "run/train/merged/model.safetensors").exists()
 
 
 def test_steps_inside_a_generation_cycle_have_their_lines_too(ready):
@@ -285,3 +291,42 @@ def test_the_template_finds_the_library_from_a_project_folder(ready):
     command = [sys.executable, "-P", "train.py", str(ready / "config.yaml"), "--check", *REASON]
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stderr
+
+
+def test_on_a_terminal_there_is_a_bar_with_figures_and_the_tables_are_kept_apart(ready, tmp_path):
+    import pty
+
+    import pandas
+
+    edit(ready, "max_steps: 40", "max_steps: 4\n  log_completions: true\n  eval_strategy: steps\n  eval_steps: 2")
+    edit(ready, "save_steps: 7", "save_steps: 4")
+    controller, terminal = pty.openpty()
+    environment = {**os.environ, "TERM": "xterm", "COLUMNS": "160", "LINES": "40"}
+    command = [*TRAIN, str(ready / "config.yaml"), *REASON]
+    process = subprocess.Popen(command, env=environment, stdin=subprocess.DEVNULL, stdout=terminal, stderr=terminal)
+    os.close(terminal)
+    shown = b""
+    while True:
+        try:
+            part = os.read(controller, 65536)
+        except OSError:  # the last process that had the terminal has closed it
+            break
+        if not part:
+            break
+        shown += part
+    os.close(controller)
+    assert process.wait(timeout=120) == 0, shown[-3000:].decode(errors="replace")
+    text = shown.decode()
+    for expected in ("training", "4/4", "dead groups", "tokens/s", "rollout", "update", "▁"):
+        assert expected in text, text[-3000:]
+    tables = ready / "run/train/checkpoints/completions"
+    assert {t.name for t in tables.iterdir()} == {f"{kind}completions_0000{step}.parquet" for kind, step in (
+        ("", 1), ("", 2), ("", 3), ("", 4), ("eval_", 0), ("eval_", 2), ("eval_", 4),
+    )}  # fmt: skip
+    trained, held_out = (pandas.read_parquet(tables / f"{kind}completions_00002.parquet") for kind in ("", "eval_"))
+    numbers = [[int(row[0]["content"].split("+")[0]) for row in table["prompt"]] for table in (trained, held_out)]
+    # TRL fills a table up with the rows before: the last eight are the evaluation's.
+    assert len(numbers[0]) == 16 and max(numbers[0]) < 200 and numbers[1][-8:] == list(range(900, 908))
+    lines = progress(ready)
+    for line in lines:
+        assert line["tokens_per_s"] > 0 and line["share_rollout"] + line["share_reward"] + line["share_update"] == pytest.approx(1, abs=0.01)

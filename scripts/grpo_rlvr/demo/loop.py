@@ -14,6 +14,7 @@ import sys
 import time
 from pathlib import Path
 
+from grpo_rlvr.bars import stages
 from grpo_rlvr.cli import say
 from grpo_rlvr.config import Config, load_config
 from grpo_rlvr.demo.project import SCENARIOS, Project, build
@@ -38,7 +39,7 @@ def run_loop(model: str, scenario: str, seed: int, steps: int | None, folder: Pa
     say(f"quickstart: {model}, seed {seed}: {SCENARIOS[scenario]}\n")
 
     _step(1, "a tiny model is built and taught sums" if model == "tiny" else "SmolLM2-135M-Instruct is unpacked")
-    with _bar() as progress:
+    with stages(SLOW_S) as progress:
         project = build(folder, model, scenario, seed, steps, progress)
     config = load_config(project.config)
 
@@ -238,24 +239,3 @@ class _ProgressLines(io.TextIOBase):
                         f"dead groups {data['frac_reward_zero_std']:.0%}  eta {data['eta_s'] or 0:.0f} s"
                     )
         return len(text)
-
-
-@contextlib.contextmanager
-def _bar():
-    """A progress callback for building the model; a bar on a terminal, a line now and then elsewhere."""
-    if not sys.stderr.isatty():
-        last = [time.monotonic()]
-
-        def lines(done: int, total: int, text: str) -> None:
-            if time.monotonic() - last[0] > 10:
-                last[0] = time.monotonic()
-                say(f"  {text}: step {done}")
-
-        yield lines
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
-
-    with Progress(TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn(), console=Console(stderr=True)) as bar:
-        task = bar.add_task("building", total=None)
-        yield lambda done, total, text: bar.update(task, completed=done, total=total, description=text)

@@ -29,11 +29,15 @@ from grpo_rlvr.inspection.scores import load_scores
 from grpo_rlvr.inspection.seal import broken_seal, is_sealed, sealed
 from grpo_rlvr.inspection.select import content, count_distinct, load_weights
 from grpo_rlvr.inspection.signal import signal_of
+from grpo_rlvr.inspection.waivers import accepted, lost_waivers, open_errors, waiver_warnings, with_waivers
 
 SCHEMA = "grpo-rlvr/gate/1"
 EACH = 5  # at least one in so many of `min_read` must be a completion that the reward passes, and as many one that it fails
 REVIEW = "run: inspect_rewards.py review CONFIG"
-DECIDE = "run: inspect_rewards.py run CONFIG, then review CONFIG as far as it asks, then gate CONFIG"
+DECIDE = (
+    "run: inspect_rewards.py run CONFIG, then review CONFIG as far as it asks, then gate CONFIG; "
+    "or name the gate of an earlier run with the same rewards, data and model: run.gate"
+)
 
 
 def decide_gate(config: Config, *, rewards: Sequence | None = None, rows: Sequence[dict] | None = None) -> dict:
@@ -59,7 +63,8 @@ def decide_gate(config: Config, *, rewards: Sequence | None = None, rows: Sequen
     judgements = load_judgements(folder)
     read = merge_labels([row for row in judgements if row["label"] in LABELS], samples, scores, config.inspection.reviewers)
     labels = {sample_id: entry["label"] for sample_id, entry in read["by_sample"].items()}
-    findings = run_probes(rewards, samples, scores, config.inspection.pass_threshold, labels)
+    accept = config.inspection.accept
+    findings = with_waivers(run_probes(rewards, samples, scores, config.inspection.pass_threshold, labels), accept)
     by_id = {row["sample_id"]: row for row in scores}
     said, judged = list(labels.values()), [by_id[i]["verdict"] for i in labels]
     agreement = measure_agreement(said, judged)
@@ -78,7 +83,8 @@ def decide_gate(config: Config, *, rewards: Sequence | None = None, rows: Sequen
     gate = {
         "open": not reasons,
         "reasons": reasons,
-        "warnings": [*_warnings(recorded, strangers, findings), *_second_thoughts(people)],
+        "warnings": [*_warnings(recorded, strangers, findings), *_second_thoughts(people), *waiver_warnings(findings, accept)],
+        "accepted": accepted(findings),
         "reviewer_kind": "+".join(sorted(read["kinds"])) or None,
         "reviewers": sorted(read["reviewers"]),
         "counts": {
@@ -99,7 +105,7 @@ def decide_gate(config: Config, *, rewards: Sequence | None = None, rows: Sequen
         "worst": _worst(disagreements, {s["sample_id"]: s for s in samples}),
         "signal": signal["verdict"],
         "signal_reason": signal["reason"],
-        "probes": [{k: f[k] for k in ("probe", "severity", "message", "mutants", "unpunished", "example")} for f in findings],
+        "probes": [{k: f[k] for k in ("probe", "severity", "message", "mutants", "unpunished", "example", "accepted") if k in f} for f in findings],
         "fingerprint": fingerprint(config, rewards, rows),
         "sampling": header["sampling"],
         "at": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
@@ -130,6 +136,11 @@ def check_gate(config: Config, rewards: Sequence | None = None, rows: Sequence[d
     if changed:
         fix = "run: inspect_rewards.py run CONFIG, then gate CONFIG (labels stay good for samples that are the same)"
         raise CheckFailed("gate", Problem("gate", f"the gate was decided on other inputs: {'; '.join(changed)}", fix))
+    if lost := lost_waivers(gate, config.inspection.accept):
+        fix = "accept it again under inspection.accept, or mend the reward and run: inspect_rewards.py run CONFIG, then gate CONFIG"
+        raise CheckFailed(
+            "gate", Problem("gate", f"the gate is open on an accepted finding that the config no longer accepts: {', '.join(lost)}", fix)
+        )
     kinds, count = str(gate.get("reviewer_kind") or "").split("+"), gate["counts"]["read"]
     if not set(kinds) <= set(config.inspection.reviewers):
         allowed = ", ".join(config.inspection.reviewers)
@@ -177,6 +188,7 @@ def merge_labels(labels: Sequence[dict], samples: Sequence[dict], scores: Sequen
         "elsewhere": elsewhere,
         "kinds": {label["reviewer_kind"] for label in used},
         "reviewers": {label["reviewer"] for label in used},
+        "against": sorted({label["reviewer"] for label in used if disagrees(label["label"], verdicts[label["sample_id"]])}),
         "revised": sum(label["revised"] for label in used),
     }
 
@@ -205,9 +217,10 @@ def _reasons(
         paid = sum(d["label"] == "fail" for d in disagreements)
         reasons.append(
             f"reader and reward disagree on {len(disagreements)} samples ({paid} wrong ones paid, "
-            f"{len(disagreements) - paid} right ones not): mend the reward, or the label"
+            f"{len(disagreements) - paid} right ones not): mend the reward, or the label (review CONFIG shows each of these readers theirs: "
+            f"{', '.join(read['against'])})"
         )
-    reasons += [f"probe {f['probe']}: {f['message']}" for f in findings if f["severity"] == "error"]
+    reasons += [f"probe {f['probe']}: {f['message']}" for f in open_errors(findings)]
     if signal["verdict"] != "go":
         reasons.append(f"signal {signal['verdict']}: {signal['reason']}; {signal['next_step']}")
     return reasons
@@ -215,7 +228,7 @@ def _reasons(
 
 def _warnings(recorded: bool, strangers: int, findings: Sequence[Mapping]) -> list[str]:
     """What does not shut the gate and must not go unsaid."""
-    said = [f"probe {f['probe']}: {f['message']}" for f in findings if f["severity"] == "warning"]
+    said = [f"probe {f['probe']}: {f['message']}" for f in findings if f["severity"] == "warning" and not f.get("accepted")]
     if strangers:
         said.append(f"{strangers} recorded completions answer prompts that the training data does not have")
     if recorded:
@@ -236,7 +249,8 @@ def _second_thoughts(people: Mapping) -> list[str]:
 def _what_to_do(reasons: Sequence[str]) -> str:
     text = " ".join(reasons)
     if any(words in text for words in ("probe ", "disagree")):
-        return "mend the reward (or the label), then run: inspect_rewards.py run CONFIG (it only scores anew), and gate CONFIG"
+        accept = ", or accept the probe's finding with a reason (inspection.accept)" if "probe " in text else ""
+        return f"mend the reward (or the label){accept}, then run: inspect_rewards.py run CONFIG (it only scores anew), and gate CONFIG"
     if "signal " in text:
         return "do what the signal says, then: inspect_rewards.py run CONFIG"
     return REVIEW + ", then gate CONFIG"

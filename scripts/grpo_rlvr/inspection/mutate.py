@@ -12,30 +12,43 @@ from decimal import Decimal, localcontext
 from typing import Any
 
 from grpo_rlvr.completions import answer_span, completion_text
-from grpo_rlvr.inspection.equality import MAX_DIGITS, NUMBER, clearly_differs, differs, plain, same_value, values
+from grpo_rlvr.inspection.equality import MAX_DIGITS, NUMBER, clearly_differs, differs, may_name_the_same, plain, same_value, values
 
 LONG = 200  # characters; a longer gold is a worked solution, and not looked for in the text
+LABELS = 10  # golds; with no more the answers are a set of labels, and one of them is never another's name
 _SIGNS = ("-", "+", "\N{MINUS SIGN}")
 # One number with at most a unit or a label around it; where more stands around it, -n may be n: |2|, cos 2.
+_WORD = re.compile(r"[^\W\d_]{3,}")
 _BARE = re.compile(r"[\s$]*[-+\N{MINUS SIGN}]?[\d.,]+[\s$]*(?:\\?%|[^\W\d_]*)[\s$.]*")
+
+
+_JSON_PLACES = re.compile(r"<tool_call>\s*|<answer>\s*|```(?:json)?\s*\n")
+_ENDS = {"<tool_call>": "</tool_call>", "<answer>": "</answer>", "```": "```"}
 
 
 @dataclass(frozen=True)
 class Wrong:
-    """A wrong answer. `near`: close enough that a reward with a tolerance may pay for it, or not surely wrong."""
+    """A wrong answer.
+
+    `near`: close enough that a reward with a tolerance may pay for it, or not surely wrong. `name`: another row's words, which may be a second
+    name of the same thing ("Holland").
+    """
 
     text: str
     near: bool = False
+    name: bool = False
 
 
 @dataclass(frozen=True)
 class Mutant:
-    """A completion with a wrong answer: `old` was replaced by `new`."""
+    """A completion with a wrong answer: `old` was replaced by `new`. `near` and `name` as in `Wrong`; `part`: other right parts stay."""
 
     completion: str | list[dict]
     old: str
     new: str
     near: bool = False
+    name: bool = False
+    part: bool = False
 
 
 def mutants(completion: str | list[dict], golds: Sequence[str], other_golds: Sequence[str], answers: Sequence[str] | None = None) -> list[Mutant]:
@@ -59,21 +72,23 @@ def mutants(completion: str | list[dict], golds: Sequence[str], other_golds: Seq
         old, places = region, [(0, len(region))]
         if span is None or differs(region, answers):
             for answer in answers:
-                if found := _occurrences(region, answer):
+                if found := find_gold(region, answer):
                     old, places = region[slice(*found[-1])], found
                     break
             else:
                 places = places if span else []
         made = [(text[:start] + _put(region, places, wrong.text) + text[end:], old, wrong) for wrong in wrong_answers(old, golds, other_golds)]
         made = made if places else []
-    return [Mutant(_with_text(completion, new), old, wrong.text, wrong.near) for new, old, wrong in made]
+    parts = json_leaves(text) > 1
+    return [Mutant(_with_text(completion, new), old, wrong.text, wrong.near, wrong.name, parts) for new, old, wrong in made]
 
 
 def wrong_answers(answer: str, golds: Sequence[str], other_golds: Sequence[str]) -> list[Wrong]:
     """Other answers, none of them equal to `answer` or to a gold.
 
-    One number n becomes n + 1, n + 7, -n - 1, -n, 10n and n + 1000, written the same way. Other text becomes up to two other golds, or has
-    its last number changed, or gets an 'x'. Then the answer hidden between two wrong ones, and none at all.
+    One number n becomes n + 1, n + 7, -n - 1, -n, 10n, n + 1000 and, if whole, n + 0.5, written the same way. Other text becomes up to two
+    other golds, or has its last number changed, or gets an 'x'; a word becomes a word that does not exist. Then the answer hidden between
+    two wrong ones, and none at all.
     """
     if not plain(answer):
         return []
@@ -89,8 +104,13 @@ def wrong_answers(answer: str, golds: Sequence[str], other_golds: Sequence[str])
             if fresh and (bare or not flipped or not any(same_value(new, r) for r in right)):
                 wrong.append(Wrong(new, near))
     else:
-        fresh = (gold for gold in other_golds if plain(gold) and differs(gold, right) and clearly_differs(gold, right))
-        wrong = [Wrong(gold) for gold in itertools.islice(fresh, 2)]
+        fresh = (
+            gold
+            for gold in other_golds
+            if plain(gold) and differs(gold, right) and not any(may_name_the_same(gold, r) for r in right) and clearly_differs(gold, right)
+        )
+        named = len(other_golds) > LABELS and _WORD.search(answer) is not None
+        wrong = [Wrong(gold, name=named) for gold in itertools.islice(fresh, 2)]
         if not wrong and usable:
             start = numbers[-1].start()
             # A figure put before the last number: what stands after it (2,75) may be decimals.
@@ -100,8 +120,10 @@ def wrong_answers(answer: str, golds: Sequence[str], other_golds: Sequence[str])
             wrong = [Wrong(new, near) for new, near in changed if differs(new, right) and not any(same_value(new, r) for r in right)]
         elif not wrong:
             wrong = [Wrong(answer.rstrip() + "x", near=True)]
+        if not usable and (found := _WORD.fullmatch(answer.strip())) and len(found.group()) <= 40:
+            wrong.append(Wrong(f"{found.group()[0]}qxv{found.group()[-1]}"))
     wrong = list({w.text: w for w in reversed(wrong)}.values())[::-1]
-    far = [w.text for w in wrong if not w.near] or [w.text for w in wrong]
+    far = [w.text for w in wrong if not w.near and "qxv" not in w.text] or [w.text for w in wrong]
     if wrong:
         wrong.append(Wrong(f"{far[-1]}, {answer}, {far[0]}"))
     return [w for w in [*wrong, Wrong("")] if all(plain(w.text) != plain(r) for r in right)]
@@ -141,8 +163,10 @@ def _changed(answer: str, match: re.Match) -> Iterator[tuple[str, str, bool, boo
             others += [(-n, abs(2 * n) <= 1), (n * 10, abs(9 * n) <= 1)]
         if abs(n) < 1000:
             others.append((n + 1000, False))
+        if not places:
+            others.append((n + Decimal("0.5"), True))
         for value, near in others:
-            number = f"{value:{',' if ',' in digits else ''}.{places}f}"
+            number = f"{value:{',' if ',' in digits else ''}.{places or int(value != int(value))}f}"
             yield answer[:start] + number + answer[end:], number, near, value == -n
 
 
@@ -153,7 +177,7 @@ def _is_sign(text: str, at: int) -> bool:
     return at == 0 or not (text[at - 1].isalnum() or text[at - 1] in ")]}")
 
 
-def _occurrences(text: str, gold: str) -> list[tuple[int, int]]:
+def find_gold(text: str, gold: str) -> list[tuple[int, int]]:
     """Where a gold stands as a whole word, or as a number of its value."""
     wanted = values(gold)
     if wanted and NUMBER.search(gold):
@@ -181,20 +205,40 @@ def _put(text: str, places: Sequence[tuple[int, int]], new: str) -> str:
 
 
 def _json_mutants(text: str, golds: Sequence[str], other_golds: Sequence[str], answers: Sequence[str]) -> list[tuple[str, str, Wrong]]:
-    """(text, old, new) for a completion that is a JSON object or array with the gold among its values."""
-    if text.strip()[:1] not in ("{", "["):
-        return []
-    try:
-        value = json.loads(text)
-        old = next((leaf for leaf in _leaves(value) if not differs(str(leaf), answers)), None)
-        if old is None:
-            return []
-        return [
-            (json.dumps(_with_leaf(value, old, _like(old, wrong.text)), ensure_ascii=False), str(old), wrong)
-            for wrong in wrong_answers(str(old), golds, other_golds)
-        ]
-    except (ValueError, RecursionError):
-        return []
+    """(text, old, new) for a completion that is, or holds in a tag or fence, a JSON object or array with the gold among its values."""
+    for start, end in json_spans(text):
+        try:
+            value = json.loads(text[start:end])
+            old = next((leaf for leaf in _leaves(value) if not differs(str(leaf), answers)), None)
+            if old is None:
+                continue
+            return [
+                (text[:start] + json.dumps(_with_leaf(value, old, _like(old, wrong.text)), ensure_ascii=False) + text[end:], str(old), wrong)
+                for wrong in wrong_answers(str(old), golds, other_golds)
+            ]
+        except (ValueError, RecursionError):
+            continue
+    return []
+
+
+def json_spans(text: str) -> list[tuple[int, int]]:
+    """Where a completion may hold its JSON: all of it, a tool call, an answer tag, a fence; only spans that begin like an object or array."""
+    spans = [(len(text) - len(text.lstrip()), len(text.rstrip()))]
+    for match in itertools.islice(_JSON_PLACES.finditer(text), 20):
+        close = text.find(next(end for start, end in _ENDS.items() if match.group().startswith(start)), match.end())
+        if close >= 0:
+            spans.append((match.end(), match.end() + len(text[match.end() : close].rstrip())))
+    return [(start, end) for start, end in spans if text[start : start + 1] in ("{", "[")]
+
+
+def json_leaves(text: str) -> int:
+    """How many values the completion's JSON holds; 0 if it holds none."""
+    for start, end in json_spans(text):
+        try:
+            return sum(1 for _ in _leaves(json.loads(text[start:end])))
+        except (ValueError, RecursionError):
+            continue
+    return 0
 
 
 def _leaves(value: Any) -> Iterator[str | int | float]:
@@ -230,4 +274,5 @@ def _with_text(completion: str | list[dict], text: str) -> str | list[dict]:
     messages = copy.deepcopy(completion)
     last = max(i for i, m in enumerate(messages) if m.get("role") == "assistant")
     messages[last]["content"] = text
+    messages[last].pop("tool_calls", None)  # they would go on being what the text no longer says
     return messages

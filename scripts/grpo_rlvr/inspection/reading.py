@@ -6,13 +6,24 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from grpo_rlvr.config import Config
-from grpo_rlvr.errors import CheckFailed, Problem
+from grpo_rlvr.errors import CheckFailed, Problem, UserError
 from grpo_rlvr.inspection.agreement import disagrees, word
 from grpo_rlvr.inspection.jsonl import Tail
 from grpo_rlvr.inspection.labels import LABELS, append_label, labels_path, line_problem, next_word
 from grpo_rlvr.inspection.samples import load_samples, samples_path
 from grpo_rlvr.inspection.scores import load_scores
 from grpo_rlvr.inspection.select import load_selection
+
+
+def step_folder(config: Config, step: str) -> Path:
+    """Where the inspection of a run's step lies; `latest` is the last one that was inspected."""
+    steps = config.inspection_folder / "steps"
+    there = sorted(int(path.name) for path in steps.glob("[0-9]*") if path.name.isdigit())
+    number = there[-1] if there and step == "latest" else int(step) if step.isdecimal() else None
+    if number not in there:
+        got = f"step {step} was not inspected; there are: {', '.join(map(str, there)) or 'none'}"
+        raise UserError("review", Problem("--step", got, f"run: inspect_rewards.py run CONFIG --from-run RUN --step {step}"))
+    return steps / f"{number:06d}"
 
 
 class Reading:
@@ -26,15 +37,15 @@ class Reading:
         self._inputs = self._input_stamps()
 
     @classmethod
-    def open(cls, config: Config, reviewer: str) -> Reading:
-        """Load what `inspect_rewards.py run` wrote.
+    def open(cls, config: Config, reviewer: str, step: str | None = None) -> Reading:
+        """Load what `inspect_rewards.py run` wrote, or with `step` what it wrote about that step of a run (`--from-run`).
 
         Raises:
-            UserError: samples, scores or selection are missing or out of date.
+            UserError: samples, scores or selection are missing or out of date, or that step was not inspected.
         """
         from grpo_rlvr.rewards import build_rewards
 
-        folder = config.inspection_folder
+        folder = config.inspection_folder if step is None else step_folder(config, step)
         rewards = build_rewards(config)
         samples = load_samples(folder)
         scores = {row["sample_id"]: row for row in load_scores(folder, config, rewards, samples)}

@@ -14,7 +14,7 @@ from grpo_rlvr.errors import Problem, UserError
 from grpo_rlvr.inspection.fingerprint import differences, same
 from grpo_rlvr.inspection.jsonl import Line, canonical, read_lines, sha256
 from grpo_rlvr.inspection.model_files import model_part
-from grpo_rlvr.inspection.samples import append_samples, make_header, sample_ids, start_samples
+from grpo_rlvr.inspection.samples import append_samples, load_samples, make_header, peek_header, sample_ids, start_samples
 from grpo_rlvr.inspection.tables import is_table, of_training, read_parquet
 
 FORMAT = """FILE.jsonl, one JSON object a line (or FILE.parquet with the same columns, or a table that TRL wrote with log_completions):
@@ -45,6 +45,26 @@ def import_recorded(path: Path, config: Config, rewards: Sequence, rows: Sequenc
     header = make_header({"source": "recorded"}, fingerprint, len(samples))
     there = start_samples(config.inspection_folder, header, lambda number, sample: same(sample, samples[number]))
     append_samples(config.inspection_folder, samples[len(there) :])
+    return samples
+
+
+def recorded_before(config: Config, rewards: Sequence, rows: Sequence[dict]) -> list[dict] | None:
+    """The recorded completions that the inspection folder holds, for a reward that is to score them anew; None if it holds none.
+
+    Raises:
+        UserError: they were recorded for other inputs, the file is damaged, or a reward needs a column that they lack.
+    """
+    header = peek_header(config.inspection_folder)
+    if header is None or not isinstance(header.get("sampling"), Mapping) or header["sampling"].get("source") != "recorded":
+        return None
+    fix = "run again with --completions FILE, or with --redraw to draw from the model"
+    if changed := what_changed(header, config, rows):
+        raise UserError("completions", Problem("samples.jsonl", f"it holds completions recorded for other inputs: {'; '.join(changed)}", fix))
+    samples = load_samples(config.inspection_folder)
+    said = dict.fromkeys(message for s in samples if (message := _column_problem(s["columns"], rewards)))
+    if said:
+        raise UserError("completions", [Problem("samples.jsonl", f"of the recorded completions: {message}", fix) for message in list(said)[:SHOWN]])
+    say(f"scoring the {len(samples)} recorded completions that are there; --redraw draws from the model instead")
     return samples
 
 

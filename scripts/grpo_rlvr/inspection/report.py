@@ -68,8 +68,9 @@ def show_run(result: Mapping, rewards: Sequence, min_read: int = 0) -> None:
         write(f"  note: {note}\n")
     for finding in result["dataset"]:
         write(f"data check, reward {visible(finding['reward'])}: {finding['severity']}: {visible(finding['message'])}\n")
-    for finding in result["probes"]:
-        show_finding(finding)
+    show_findings(result["probes"])
+    for warning in result["warnings"]:
+        write(f"warning: {visible(warning)}\n")
     if "band" in result:
         write(visible(describe_band(result["band"])) + "\n")
     write(f"files: {visible(result['folder'])}\nnext: {result['next']}\n")
@@ -77,9 +78,20 @@ def show_run(result: Mapping, rewards: Sequence, min_read: int = 0) -> None:
         write(f"warning: only {result['selected']} different completions, but inspection.min_read is {min_read}: raise inspection.prompts\n")
 
 
+def show_findings(findings: Sequence[Mapping]) -> None:
+    """What the probes found, the answers made wrong first; those that found nothing in one line."""
+    for finding in findings:
+        if finding["severity"] != "ok" or finding["probe"] == "mutated_answer":
+            show_finding(finding)
+    fine = [f["probe"] for f in findings if f["severity"] == "ok" and f["probe"] != "mutated_answer"]
+    if fine:
+        write(f"{len(fine)} other probes found nothing: {', '.join(fine)}\n")
+
+
 def show_finding(finding: Mapping) -> None:
     """One probe's finding, with the smallest completion that proves it."""
-    write(f"probe {finding['probe']}: {finding['severity']}: {finding['message']}\n")
+    grave = f"{finding['severity']}, accepted ({visible(finding['accepted'])})" if finding.get("accepted") else finding["severity"]
+    write(f"probe {finding['probe']}: {grave}: {visible(finding['message'])}\n")
     example = finding.get("example")
     if example and "pair" in example:
         for word, half in example["pair"].items():
@@ -87,10 +99,9 @@ def show_finding(finding: Mapping) -> None:
             write(_indented(show_messages(half["completion"])))
     elif example:
         original, mutant = example["original"], example["mutant"]
-        write(
-            f"  the smallest of them; answer {_line(original['answer'])} made {_line(mutant['answer'])}, "
-            f"total {_number(original['total'])} -> {_number(mutant['total'])}:\n"
-        )
+        what = f"; {visible(example['what'])}" if example.get("what") else ""
+        made = f"; answer {_line(original['answer'])} made {_line(mutant['answer'])}" if mutant["answer"] or not what else ""
+        write(f"  the smallest of them{what}{made}, total {_number(original['total'])} -> {_number(mutant['total'])}:\n")
         write(_indented(show_messages(mutant["completion"])))
 
 
@@ -108,7 +119,8 @@ def show_gate(gate: Mapping) -> None:
     by = ", ".join(f"{visible(r['reviewer'])} ({r['kind']}{'' if r['counts'] else ', does not count'})" for r in gate["readers"])
     write(f"; by {by or 'nobody'}\n")
     _show_agreement(gate)
-    for warning in gate["warnings"]:
+    shown = {f"probe {f['probe']}: {f['message']}" for f in gate["probes"]}  # below, with what proves them
+    for warning in (w for w in gate["warnings"] if w not in shown):
         write(f"warning: {visible(warning)}\n")
     worst = gate["worst"]
     if worst:
@@ -119,7 +131,9 @@ def show_gate(gate: Mapping) -> None:
             show_finding(finding)
     if counts["read"] < counts["needed"]:
         write("next: inspect_rewards.py review CONFIG\n")
-    elif not gate["open"]:
+    elif gate["open"]:
+        write("next: train.py CONFIG\n")
+    else:
         write("next: mend what the reasons name, then inspect_rewards.py run CONFIG and gate CONFIG\n")
 
 

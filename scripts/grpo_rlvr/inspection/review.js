@@ -519,8 +519,14 @@ function showDone() {
   else parts.push(done === all ? "Next: inspect_rewards.py gate CONFIG" : "You can go on another time where you stopped.");
   $("done-text").textContent = parts.filter(Boolean).join(" ");
   $("done-go").textContent = data.mode === "static" ? "Download labels" : "Finish";
+  $("done-list").hidden = !differ;
   $("done").showModal();
   $("done-go").focus();
+}
+
+function fromDoneToList() {
+  $("done").close();
+  showList();
 }
 
 async function finish() {
@@ -582,9 +588,14 @@ document.addEventListener("keydown", (event) => {
 for (const button of document.querySelectorAll(".judge")) button.addEventListener("click", () => busy || judge(button.dataset.label));
 for (const [id, action] of Object.entries({
   previous: KEYS.ArrowLeft, following: KEYS.ArrowRight, next: goOn, undo, note, withdraw, whitespace: toggleWhitespace, unfold, "open-list": showList,
-  "open-help": KEYS["?"], "open-goto": goTo, finish: showDone, "done-go": finish, reviewer: askName,
+  "open-help": KEYS["?"], "open-goto": goTo, finish: showDone, "done-go": finish, "done-list": fromDoneToList, reviewer: askName,
 })) $(id).addEventListener("click", () => busy || action());
 for (const button of document.querySelectorAll("dialog .close")) button.addEventListener("click", () => button.closest("dialog").close());
+$("done").addEventListener("keydown", (event) => {
+  if (event.key.toLowerCase() !== "d" || event.ctrlKey || event.metaKey || event.altKey || $("done-list").hidden || !$("single-keys").checked) return;
+  event.preventDefault();
+  if (!event.repeat) fromDoneToList();
+});
 $("ask-form").addEventListener("submit", answerAsked);
 $("ask-cancel").addEventListener("click", () => $("ask").close());
 $("ask").addEventListener("cancel", (event) => { if (asked?.must) event.preventDefault(); });

@@ -14,11 +14,12 @@ from grpo_rlvr.inspection.gate import merge_labels
 from grpo_rlvr.inspection.jsonl import locked
 from grpo_rlvr.inspection.labels import KINDS, load_labels
 from grpo_rlvr.inspection.probe import has_error, run_probes
-from grpo_rlvr.inspection.recorded import import_recorded
+from grpo_rlvr.inspection.recorded import import_recorded, recorded_before
 from grpo_rlvr.inspection.sampling import draw_samples
 from grpo_rlvr.inspection.scores import save_scores, score_samples, scores_header
-from grpo_rlvr.inspection.select import save_selection, select_samples
+from grpo_rlvr.inspection.select import load_weights, save_selection, select_rows
 from grpo_rlvr.inspection.signal import signal_of
+from grpo_rlvr.inspection.waivers import accepted, open_errors, waiver_warnings, with_waivers
 
 
 def run_inspection(
@@ -36,7 +37,8 @@ def run_inspection(
     """Sample (or take recorded completions), score, probe, estimate the signal, select what to read.
 
     Args:
-        completions: a file of recorded completions in the place of sampling; see `recorded.FORMAT`.
+        completions: a file of recorded completions in the place of sampling; see `recorded.FORMAT`. Those that are there are kept without
+            it, until `backend` or `redraw` asks for others.
         backend, redraw: as of `draw_samples`.
         keep_band, band_file: bounds of the success rate, and where the training rows within are written; see `band.write_band`.
         model, tokenizer: the config's model if the caller has loaded it.
@@ -59,25 +61,27 @@ def run_inspection(
     with locked(folder):
         if completions is not None:
             samples = import_recorded(Path(completions), config, rewards, rows)
-        else:
+        elif redraw or backend or (samples := recorded_before(config, rewards, rows)) is None:
             samples = draw_samples(config, rows, backend=backend, redraw=redraw, model=model, tokenizer=tokenizer, quiet=quiet)
         scores, seconds = score_samples(rewards, samples, inspection.pass_threshold)
         save_scores(folder, scores_header(config, rewards, samples), scores)
         labels = _labels(folder, samples, scores, inspection.reviewers)
         signal = signal_of(samples, scores, config.num_generations)
-        probes = run_probes(rewards, samples, scores, inspection.pass_threshold, labels)
-        ids = select_samples(samples, [row["verdict"] for row in scores], inspection.read, inspection.seed, keep=labels)
-        save_selection(folder, ids, inspection.seed)
+        probes = with_waivers(run_probes(rewards, samples, scores, inspection.pass_threshold, labels), inspection.accept)
+        chosen = select_rows(samples, scores, inspection.read, inspection.seed, keep=labels, weights=load_weights(folder))
+        save_selection(folder, chosen, inspection.seed, len(samples))
         result = {
             "go": signal["verdict"] == "go" and not has_error([*probes, *dataset]),
             "next": _next_step(signal, probes, dataset),
             "signal": signal,
             "probes": probes,
+            "accepted": accepted(probes),
+            "warnings": waiver_warnings(probes, inspection.accept),
             "dataset": dataset,
             "mean_scores": {r.name: _mean([row["scores"][r.name] for row in scores]) for r in rewards},
             "seconds": seconds,
             "samples": len(samples),
-            "selected": len(ids),
+            "selected": len(chosen),
             "folder": str(folder),
         }
         write_json(folder / "signal.json", "signal", 1, {**signal, "mean_scores": result["mean_scores"]})
@@ -98,9 +102,11 @@ def _next_step(signal: Mapping, probes: Sequence[Mapping], dataset: Sequence[Map
     broken = next((f for f in dataset if f["severity"] == "error"), None)
     if broken:
         return f"{broken['fix']} (data check of reward {broken['reward']}), then run again"
-    error = next((f for f in probes if f["severity"] == "error"), None)
-    if error:
-        return f"mend the reward (probe {error['probe']}), then run again: samples are kept and only scored anew"
+    if errors := open_errors(probes):
+        return (
+            f"mend the reward (probe {errors[0]['probe']}), then run again: samples are kept and only scored anew; "
+            f"a finding that does no harm here can be accepted in the config: inspection.accept: [{{probe: {errors[0]['probe']}, reason: WHY}}]"
+        )
     return signal["next_step"]
 
 

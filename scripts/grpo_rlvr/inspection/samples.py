@@ -71,7 +71,7 @@ def start_samples(folder: Path, header: dict, fits: Callable[[int, dict], bool] 
             path.unlink()  # only a header: that run ended before its first batch
         else:
             os.replace(path, beside)
-            say(f"the samples there were drawn under other settings; they are kept as {beside.name}")
+            say(f"the samples there were recorded, or drawn under other settings; they are kept as {beside.name}")
         lines = []
     if not lines:
         append_lines(path, [header])

@@ -1,48 +1,84 @@
-"""Which samples to read: half that pass, half that fail, nothing rare lost, no completion twice."""
+"""Which samples to read: half that pass, half that fail, nothing rare lost, nothing twice, and known weights.
+
+A weight says how many of all samples a selected one stands for; together they are as many as there are samples. With them, what is seen in
+the reading (half passes, rare kinds more often) becomes an estimate for what the model writes.
+"""
 
 from __future__ import annotations
 
 import json
-import math
 import random
-from collections.abc import Collection, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from grpo_rlvr.cli import write_json
 from grpo_rlvr.errors import Problem, UserError
-from grpo_rlvr.inspection.agreement import word
-from grpo_rlvr.inspection.jsonl import canonical
 from grpo_rlvr.inspection.samples import load_samples
+from grpo_rlvr.inspection.strata import Unit, allot, content, draw, make_units
+
+__all__ = [
+    "content", "count_distinct", "load_selection", "load_weights", "save_selection", "select_rows", "select_samples",
+]  # fmt: skip
+
+
+def select_rows(
+    samples: Sequence[dict],
+    scores: Sequence[Mapping],
+    count: int,
+    seed: int,
+    keep: Collection[str] = (),
+    weights: Mapping[str, float] | None = None,
+) -> list[dict[str, Any]]:
+    """Choose up to `count` samples to read, in reading order: `sample_id`, `stratum`, `weight`, and `kept` for those of `keep`.
+
+    Samples in `keep` (those already labelled) come first and stay, so that no reading is lost when a mended reward moves the strata; new
+    ones top them up. Equal completions of one prompt are read once, and nearly equal ones too where there are enough others. The order
+    does not give the verdicts away.
+
+    The weights combine two estimates, each fair for itself, in the proportion of their readings. The first takes the kept ones for what
+    they stood for when they were chosen (`weights`). The second takes the kept ones as themselves and lets the new ones, drawn by chance
+    from all the others, stand for the others.
+
+    Args:
+        scores: aligned with `samples`: `verdict`, and `scores` where components are to be compared.
+        weights: sample_id -> weight in the selection that the kept ones were chosen for (`load_weights`).
+    """
+    units = make_units(samples, scores, near=True)
+    if len(units) < count:
+        units = make_units(samples, scores, near=False)
+    ids = [s["sample_id"] for s in samples]
+    kept = [i for i in range(len(samples)) if ids[i] in keep]
+    known = [unit for unit in units if any(ids[i] in keep for i in unit.members)]
+    fresh = [unit for unit in units if not any(ids[i] in keep for i in unit.members)]
+    have = {v: sum(u.verdict == v for u in known) for v in ("pass", "fail", "none")}
+    room = max(0, count - len(kept))
+    drawn = _draw_all(fresh, have, room, seed)
+    shares = _certain(known, kept)
+    old = _scaled({i: weights[ids[i]] for i in kept if ids[i] in weights}, len(samples)) if weights else {}
+    new = _standing_for(drawn, fresh)
+    rows = [
+        {"sample_id": ids[i], "stratum": unit.stratum, "weight": weight, "kept": i in shares}
+        for i, unit, weight in _combined(kept, units, shares, old, new, len(samples))
+    ]
+    first, rest = [r for r in rows if r["kept"]], [r for r in rows if not r["kept"]]
+    random.Random(f"selection order {seed}").shuffle(rest)
+    return [*first, *rest]
 
 
 def select_samples(samples: Sequence[dict], verdicts: Sequence[bool | None], count: int, seed: int, keep: Collection[str] = ()) -> list[str]:
-    """Choose up to `count` samples to read and return their ids in reading order.
-
-    Strata are verdict and finish. Samples in `keep` (those already labelled) come first, so that reading is not lost when a mended reward
-    moves the strata. Equal completions of one prompt are read once.
-
-    Args:
-        verdicts: aligned with `samples`; the order returned does not give them away.
-    """
-    kept = [i for i, s in enumerate(samples) if s["sample_id"] in keep]
-    seen = {content(samples[i]) for i in kept}
-    fresh = []
-    for i, sample in enumerate(samples):
-        if content(sample) not in seen:
-            seen.add(content(sample))
-            fresh.append(i)
-    strata: dict[str, dict[str, list[int]]] = {"pass": {}, "fail": {}, "none": {}}
-    for i in _spread_over_prompts(fresh, samples, seed):
-        strata[word(verdicts[i])].setdefault(samples[i]["finish"], []).append(i)
-    have = {name: sum(word(verdicts[i]) == name for i in kept) for name in strata}
-    quotas = _quotas({name: sum(map(len, parts.values())) for name, parts in strata.items()}, have, count)
-    chosen = [i for name, parts in strata.items() for i in _from_parts(parts, quotas[name])]
-    random.Random(f"selection order {seed}").shuffle(chosen)
-    return [samples[i]["sample_id"] for i in [*kept, *chosen]]
+    """The ids that `select_rows` chooses by verdict alone."""
+    return [row["sample_id"] for row in select_rows(samples, [{"verdict": v} for v in verdicts], count, seed, keep)]
 
 
-def save_selection(folder: Path, ids: Sequence[str], seed: int) -> None:
-    write_json(folder / "selection.json", "selection", 1, {"seed": seed, "count": len(ids), "sample_ids": list(ids)})
+def save_selection(folder: Path, rows: Sequence[dict] | Sequence[str], seed: int, population: int | None = None) -> None:
+    """Write `selection.json`: `sample_ids` in reading order, and `rows` with stratum and weight (for mere ids there are none)."""
+    ids = [row if isinstance(row, str) else row["sample_id"] for row in rows]
+    kept = [{**row, "weight": round(row["weight"], 6)} for row in rows if not isinstance(row, str)]
+    write_json(
+        folder / "selection.json", "selection", 1, {"seed": seed, "count": len(ids), "population": population, "sample_ids": ids, "rows": kept}
+    )
 
 
 def load_selection(folder: Path) -> list[dict]:
@@ -62,14 +98,13 @@ def load_selection(folder: Path) -> list[dict]:
     return [samples[i] for i in ids]
 
 
-def load_weights(folder: Path) -> dict[str, float] | None:
-    """How many samples each selected one stands for, by its id, if `selection.json` says so under `weights`; else None."""
+def load_weights(folder: Path) -> dict[str, float]:
+    """sample_id -> how many samples it stands for; empty where there is no selection, or one without weights."""
     try:
-        weights = json.loads((folder / "selection.json").read_text(encoding="utf-8")).get("weights")
-    except (OSError, ValueError, AttributeError, RecursionError):
-        return None
-    fine = isinstance(weights, dict) and all(isinstance(w, int | float) and not isinstance(w, bool) and 0 < w < math.inf for w in weights.values())
-    return weights if fine else None
+        rows = json.loads((folder / "selection.json").read_text(encoding="utf-8"))["rows"]
+        return {row["sample_id"]: float(row["weight"]) for row in rows if float(row["weight"]) > 0}
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
+        return {}
 
 
 def count_distinct(samples: Sequence[dict]) -> int:
@@ -77,22 +112,18 @@ def count_distinct(samples: Sequence[dict]) -> int:
     return len({content(s) for s in samples})
 
 
-def content(sample: dict) -> str:
-    """What a reader sees; a second sample with the same is not read again."""
-    return canonical([sample["prompt"], sample["completion"]])
-
-
-def _spread_over_prompts(indices: Sequence[int], samples: Sequence[dict], seed: int) -> list[int]:
-    """Shuffled, then taken in turn from each prompt, so that no prompt fills the reading."""
-    shuffled = list(indices)
-    random.Random(f"selection {seed}").shuffle(shuffled)
-    turns: dict[int, int] = {}
-    order = []
-    for place, i in enumerate(shuffled):
-        prompt = samples[i]["prompt_index"]
-        order.append((turns.get(prompt, 0), place, i))
-        turns[prompt] = turns.get(prompt, 0) + 1
-    return [i for _, _, i in sorted(order)]
+def _draw_all(fresh: Sequence[Unit], have: dict[str, int], room: int, seed: int) -> list[tuple[Unit, float]]:
+    """New units by verdict and stratum, each with the probability with which it was drawn."""
+    strata: dict[str, dict[str, list[Unit]]] = {"pass": {}, "fail": {}, "none": {}}
+    for unit in fresh:
+        strata[unit.verdict].setdefault(unit.stratum, []).append(unit)
+    quotas = _quotas({v: sum(map(len, parts.values())) for v, parts in strata.items()}, have, sum(have.values()) + room)
+    drawn = []
+    for verdict, parts in strata.items():
+        given = allot({name: len(units) for name, units in parts.items()}, quotas[verdict])
+        for name in sorted(parts):
+            drawn += draw(parts[name], given[name], random.Random(f"selection {seed} {name}"))
+    return drawn
 
 
 def _quotas(available: dict[str, int], have: dict[str, int], count: int) -> dict[str, int]:
@@ -108,18 +139,66 @@ def _quotas(available: dict[str, int], have: dict[str, int], count: int) -> dict
     return {"pass": passes, "fail": fails, "none": none}
 
 
-def _from_parts(parts: dict[str, list[int]], quota: int) -> list[int]:
-    """`quota` items from the finish strata: a rare one gives up to a tenth (at least one), the rest by size."""
-    smallest_first = sorted(parts, key=lambda name: (len(parts[name]), name))
-    total = sum(map(len, parts.values()))
-    taken, left = [], quota
-    for name in smallest_first[:-1]:
-        share = round(quota * len(parts[name]) / total) if total else 0
-        take = min(len(parts[name]), max(share, 1, quota // 10), left)
-        taken += parts[name][:take]
-        left -= take
-    if smallest_first:
-        taken += parts[smallest_first[-1]][:left]
-        left = quota - len(taken)
-    spare = [i for name in smallest_first for i in parts[name] if i not in set(taken)]
-    return taken + spare[:left]
+def _certain(known: Sequence[Unit], kept: Sequence[int]) -> dict[int, float]:
+    """Kept sample -> the samples that are like it (shared among several kept ones of a unit): they have been read."""
+    chosen, shares = set(kept), {}
+    for unit in known:
+        inside = [i for i in unit.members if i in chosen]
+        shares.update(dict.fromkeys(inside, len(unit.members) / len(inside)))
+    return shares
+
+
+def _standing_for(drawn: Sequence[tuple[Unit, float]], fresh: Sequence[Unit]) -> dict[int, tuple[Unit, float]]:
+    """Drawn sample -> its unit and how many of the fresh samples it stands for.
+
+    By inverse probability, scaled to the number of samples in its stratum. A stratum from which none was drawn is stood for by the others
+    of its verdict, or by all.
+    """
+    size: dict[str, int] = defaultdict(int)
+    for unit in fresh:
+        size[unit.stratum] += len(unit.members)
+    raw: dict[str, float] = defaultdict(float)
+    for unit, probability in drawn:
+        raw[unit.stratum] += len(unit.members) / probability
+    verdict_of = {unit.stratum: unit.verdict for unit in fresh}
+    left = [name for name in size if name not in raw]
+    target = {name: float(size[name]) for name in raw}
+    for name in left:
+        same = [other for other in raw if verdict_of[other] == verdict_of[name]] or list(raw)
+        total = sum(size[other] for other in same)
+        for other in same:
+            target[other] += size[name] * size[other] / total
+    return {unit.members[0]: (unit, len(unit.members) / probability * target[unit.stratum] / raw[unit.stratum]) for unit, probability in drawn}
+
+
+def _combined(
+    kept: Sequence[int],
+    units: Sequence[Unit],
+    shares: Mapping[int, float],
+    old: Mapping[int, float],
+    new: Mapping[int, tuple[Unit, float]],
+    population: int,
+) -> list[tuple[int, Unit, float]]:
+    """(sample, unit, weight) of all that are to be read; the weights add up to the population."""
+    unit_of = {i: unit for unit in units for i in unit.members}
+    trust = len(old) / (len(kept) + len(new)) if old else 0.0
+    rest = population - sum(shares.values())
+    if kept and not new and rest > 0:
+        # Nothing was drawn for the others: the kept ones stand for them, as they did before or by verdict.
+        trust, shares = (1.0, shares) if old else (0.0, _by_verdict(kept, units))
+    rows = [(i, unit_of[i], trust * old.get(i, 0.0) + (1 - trust) * shares[i]) for i in kept]
+    rows += [(i, unit, (1 - trust) * weight) for i, (unit, weight) in new.items()]
+    scale = population / sum(weight for *_, weight in rows) if rows else 1.0
+    return [(i, unit, weight * scale) for i, unit, weight in rows]
+
+
+def _by_verdict(kept: Sequence[int], units: Sequence[Unit]) -> dict[int, float]:
+    """Kept ones of unknown weight: each stands for its part of the samples with its verdict."""
+    verdict_of = {i: unit.verdict for unit in units for i in unit.members}
+    every, read = Counter(verdict_of.values()), Counter(verdict_of[i] for i in kept)
+    return {i: every[verdict_of[i]] / read[verdict_of[i]] for i in kept}
+
+
+def _scaled(weights: Mapping[int, float], total: int) -> dict[int, float]:
+    every = sum(weights.values())
+    return {i: w * total / every for i, w in weights.items()} if every else {}

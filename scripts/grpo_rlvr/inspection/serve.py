@@ -18,8 +18,11 @@ from grpo_rlvr.inspection.page import write_static_page
 from grpo_rlvr.inspection.reading import Reading
 from grpo_rlvr.visible import visible
 
+# What follows the reading: of the first inspection, and of a step.
+AFTER = ("gate CONFIG", "run CONFIG --from-run RUN")
 
-def serve(config: Config, reviewer: str, port: int = 0) -> dict:
+
+def serve(config: Config, reviewer: str, port: int = 0, step: str | None = None) -> dict:
     """Serve the review page until the reader finishes, or until Ctrl-C or SIGTERM; returns `Reading.summary`.
 
     Raises:
@@ -30,7 +33,7 @@ def serve(config: Config, reviewer: str, port: int = 0) -> dict:
     if not 0 <= port < 65536:
         raise UserError("review", Problem("--port", f"got {port}", "a number from 1 to 65535, or leave it out for a free one"))
     _check_name(reviewer)
-    reading = Reading.open(config, reviewer)
+    reading = Reading.open(config, reviewer, step)
     beside = repair_labels(reading.folder)
     if beside:
         say(f"labels.jsonl had lines that are no labels (a torn write?); they are kept as {beside.name}")
@@ -41,7 +44,7 @@ def serve(config: Config, reviewer: str, port: int = 0) -> dict:
     with contextlib.suppress(KeyboardInterrupt), _stopped_like_ctrl_c():
         server.serve_until_finished()
     summary = reading.summary()
-    then = "; next: inspect_rewards.py gate CONFIG" if summary["labelled"] == summary["selected"] else ""
+    then = f"; next: inspect_rewards.py {AFTER[step is not None]}" if summary["labelled"] == summary["selected"] else ""
     say(
         f"\n{summary['labelled']} of {summary['selected']} samples are judged by {visible(reviewer)}; "
         f"{summary['disagreements']} disagreements with the reward{then}"
@@ -49,11 +52,11 @@ def serve(config: Config, reviewer: str, port: int = 0) -> dict:
     return summary
 
 
-def write_static(config: Config, file: str | Path, reviewer: str) -> dict:
+def write_static(config: Config, file: str | Path, reviewer: str, step: str | None = None) -> dict:
     """Write the page with the samples inside; returns `file`, `samples`, `bytes` and `next`."""
     if reviewer:
         _check_name(reviewer)
-    written = write_static_page(Reading.open(config, reviewer), Path(file), reviewer)
+    written = write_static_page(Reading.open(config, reviewer, step), Path(file), reviewer)
     step = "open the file in a browser, judge, download the labels, then: inspect_rewards.py gate CONFIG --labels labels.jsonl"
     say(f"{visible(written['file'])}: {written['samples']} samples, {written['bytes'] / 1e6:.1f} MB, readable by whoever has the file\nnext: {step}")
     return {**written, "next": step}

@@ -11,7 +11,7 @@ from grpo_rlvr.rewards.formats import make_format_reward, make_partial_format_re
 from grpo_rlvr.rewards.judge import make_rubric_judge_reward
 from grpo_rlvr.rewards.judge_calibration import calibrate_judge, load_calibration, save_calibration
 from grpo_rlvr.rewards.judge_client import OpenAIJudgeClient
-from grpo_rlvr.rewards.math_answers import make_math_reward
+from grpo_rlvr.rewards.mathematics.reward import make_math_reward
 from grpo_rlvr.rewards.registry import REGISTRY, BuiltReward, build_rewards
 from grpo_rlvr.rewards.schemas import make_schema_reward
 from grpo_rlvr.rewards.scoring import Scores, score_all, verdicts

@@ -25,12 +25,14 @@ class Reward:
         __name__: TRL's metric key; unique within a run.
         columns: gold columns this reward needs.
         correctness: whether 1.0 means that the answer is right (such a reward is `required` by default).
+        one_for_all: whether one text or object may stand in the place of a column, for all completions.
         unscored: how many `None` this object has returned.
     """
 
     columns: tuple[str, ...] = ()
     correctness: bool = False
     gold_error_raises: bool = False
+    one_for_all: bool = False
 
     def __init__(self, name: str):
         self.__name__ = name
@@ -120,6 +122,8 @@ class Reward:
             if name not in columns:
                 raise self._misuse(f"the gold column {name!r} did not reach the reward", "add it to the data, or map it in data.columns")
             values = columns[name]
+            if self.one_for_all and isinstance(values, (str, dict)):
+                values = [values] * count
             if isinstance(values, (str, bytes, dict)) or not hasattr(values, "__len__"):
                 raise self._misuse(f"column {name!r} is a {type(values).__name__}, not a list with one value a completion")
             if len(values) != count:

@@ -1,65 +1,32 @@
-"""Option letters in prose: which single capitals are letters of options, and which of them the writer settles on.
+"""Which of the option letters in a text the writer settles on.
 
-One pass cuts the text into tokens; every rule looks at a bounded number of neighbours, so the time is linear in the text.
+Every rule looks at a bounded number of neighbours of a letter, so the time is linear in the text.
 """
 
 from __future__ import annotations
 
 import re
-from typing import NamedTuple
+from functools import lru_cache
 
-_TOKEN = re.compile(r"\\[A-Za-z]+|[^\W\d_]+(?:['’][^\W\d_]+)*|\d+|\n|[^\s\w]|_")
-MARKUP = set("*_`\"'’‘“”()[]{}$<>#~")
-BEFORE_MARKED, AFTER_MARKED = set("*_`\"'“([{$"), set("*_`\"'”)]}$:")
-
-LINKS = {"is", "was", "be", "are", "were", "it's", "that's", "remains", ":", "=", "→"}
-NEGATIVE = {"not", "never", "wrong", "incorrect", "false", "cannot", "neither", "nor", "eliminate", "eliminated", "except", "unlikely"}
-PRAISE = {"correct", "right", "best", "true", "chosen", "final", "proper", "appropriate", "accurate", "my", "our"}
-NOUNS = {"option", "options", "choice", "choices", "selection", "statement", "alternative", "letter", "one"}
-ANSWERS = {"answer", "answers", "ans"}
-CHOOSING = {"choose", "chose", "choosing", "select", "selecting", "selected", "pick", "picking", "picked"}
-# Words that may stand between a cue and its letter.
-FILLER = (
-    LINKS | PRAISE | NOUNS | ANSWERS | CHOOSING
-    | {"the", "a", "an", "clearly", "therefore", "thus", "hence", "so", "simply", "definitely", "probably", "obviously", "indeed", "just", "either",
-       "both", "then", "most", "likely", "must", "would", "will", "should", "has", "have", "to", "it", "that", "this", "which", "with", "go", "going",
-       "for", "opt", "say", "certainly", "surely", "actually", "i'd", "i'll", "i", "we", ",", "-", "—", "–", "\n"}
+from grpo_rlvr.rewards.choice_tokens import (
+    ANSWERS,
+    CAPITAL,
+    CHOOSING,
+    CONNECTORS,
+    FILLER,
+    LINKS,
+    NEGATIVE,
+    NOUNS,
+    PRAISE,
+    VERBS,
+    Token,
+    seen_text,
+    tokens_of,
 )  # fmt: skip
-CONNECTORS = {"or", "and", "either", "also", "possibly", "maybe", "perhaps", "option", "&", ",", ";", "/", "|"}
-# After "A" or "I", these show that the capital was a letter, not the article or the pronoun.
-GOES_ON = {
-    "or", "and", "because", "since", "as", "for", "due", "is", "was", "are", "which", "given", "but", "not", "rather", "instead", "based", "per",
-    "by", "here", "if", "while", "though", "although", "so", "that", "where", "must", "seems", "only", "alone", "i", "with", "would",
-}  # fmt: skip
-VERBS = {
-    "is",
-    "was",
-    "are",
-    "were",
-    "has",
-    "have",
-    "can",
-    "could",
-    "does",
-    "do",
-    "would",
-    "will",
-    "must",
-    "seems",
-    "cannot",
-    "isn't",
-    "refers",
-    "says",
-}
 
-
-class Token(NamedTuple):
-    """A word, number, sign or line end; `low` is its lower-case form."""
-
-    low: str
-    start: int
-    end: int
-    letter: str  # the option letter it may stand for, or ""
+_SHORT = 400
+_PLAIN = re.compile(r"\banswer is:?\s{1,2}[(*$\[\"']{0,3}([B-HJ-Z])[)*$\]\"']{0,3}[.!]?\s*\Z")
+_REFUSAL = re.compile("n['’]t|" + "|".join(sorted(NEGATIVE)), re.I)
 
 
 def declared_letters(text: str) -> frozenset[str]:
@@ -69,13 +36,35 @@ def declared_letters(text: str) -> frozenset[str]:
     are or begin with a letter; then letters in brackets or bold. Several different letters on that level mean no choice
     and all of them are returned. Denied letters ("not B", "B is wrong") do not count.
     """
-    tokens = _tokens(text)
+    seen, last = seen_text(text)
+    if letter := _plainly_declared(seen, last):
+        return frozenset(letter)
+    if len(seen) <= _SHORT:
+        return _declared_in(seen, last)
+    return _declared(seen, tokens_of(seen, last))
+
+
+def _plainly_declared(seen: str, last: int) -> str:
+    """The letter of "... the answer is B." where no other capital and no word of denial stands before it: what most answers look like."""
+    match = _PLAIN.match(seen, max(seen.rfind("answer is", max(0, last - 16), last), 0))
+    if match is None or match.start(1) != last or _REFUSAL.search(seen, 0, last) or CAPITAL.search(seen, 0, last):
+        return ""
+    return match[1]
+
+
+@lru_cache(maxsize=8192)
+def _declared_in(seen: str, last: int) -> frozenset[str]:
+    # The completions of a group mostly end in the same few sentences.
+    return _declared(seen, tokens_of(seen, last))
+
+
+def _declared(text: str, tokens: list[Token]) -> frozenset[str]:
     levels: list[set[str]] = [set(), set(), set(), set()]
     listed_up_to = 0
     for i, token in enumerate(tokens):
         if not token.letter or _denied(tokens, i):
             continue
-        level = _level(text, tokens, i)
+        level = _level(text, *_without_refusal(tokens, i))
         if level is None:
             continue
         if i < listed_up_to:  # its list is the tail of one that was taken
@@ -88,7 +77,7 @@ def declared_letters(text: str) -> frozenset[str]:
 
 def leading_letters(text: str) -> frozenset[str]:
     """The letters that a short answer begins with ("(C) Mercury", "A, B", "Option C"), and those its further lines begin with."""
-    tokens = _tokens(text)
+    tokens = tokens_of(text)
     first = next((i for i, t in enumerate(tokens) if t.low not in NOUNS | {"the", "\n"}), None)
     if first is None or not tokens[first].letter or _denied(tokens, first):
         return frozenset()
@@ -97,42 +86,6 @@ def leading_letters(text: str) -> frozenset[str]:
         if tokens[i].letter and _begins_line(text, tokens, i):
             letters.add(tokens[i].letter)
     return frozenset(letters)
-
-
-def _tokens(text: str) -> list[Token]:
-    tokens: list[Token] = []
-    lone: list[int] = []
-    for match in _TOKEN.finditer(text):
-        word = match[0]
-        if word in MARKUP or word[0] == "\\":
-            continue
-        single = len(word) == 1 and "A" <= word <= "Z" and _apart(text, match.start(), match.end())
-        if single:
-            lone.append(len(tokens))
-        tokens.append(Token(word.lower().replace("’", "'"), match.start(), match.end(), word if single else ""))
-    for i in lone:
-        if tokens[i].letter in "AI" and _is_word(text, tokens, i):
-            tokens[i] = tokens[i]._replace(letter="")
-    return tokens
-
-
-def _apart(text: str, start: int, end: int) -> bool:
-    """Not a part of something longer: B12, C++, U.S., A-level, x_C."""
-    before, after, later = text[start - 1 : start], text[end : end + 1], text[end + 1 : end + 2]
-    if before.isalnum() or (before and before in "_\\+=^") or (before in (".", "-") and text[start - 2 : start - 1].isalnum()):
-        return False
-    return not (after.isalnum() or (after and after in "_^+#=") or (after in (".", "-", "'", "’") and later.isalnum()))
-
-
-def _is_word(text: str, tokens: list[Token], i: int) -> bool:
-    """Whether this A or I is the article or the pronoun: a word follows it and nothing marks it as a letter."""
-    token = tokens[i]
-    if text[token.start - 1 : token.start] in BEFORE_MARKED and token.start and text[token.end : token.end + 1] in AFTER_MARKED:
-        return False
-    if text[token.end : token.end + 1] in (")", ".", ":", ",", "]"):
-        return False
-    follower = tokens[i + 1] if i + 1 < len(tokens) else None
-    return follower is not None and follower.low[0].isalpha() and not follower.letter and follower.low not in GOES_ON
 
 
 def _denied(tokens: list[Token], i: int) -> bool:
@@ -152,6 +105,18 @@ def _denied(tokens: list[Token], i: int) -> bool:
     return False
 
 
+def _without_refusal(tokens: list[Token], i: int) -> tuple[list[Token], int]:
+    """ "not A but B" says of B what "B" in its place would: the tokens around letter `i` and its index among them."""
+    k = i - 1
+    if k < 3 or tokens[k].low not in ("but", "rather"):
+        return tokens, i
+    k -= 1 + (tokens[k - 1].low == ",")
+    if k < 1 or not tokens[k].letter or tokens[k - 1].low != "not":
+        return tokens, i
+    before = tokens[max(0, k - 30) : k - 1]
+    return before + tokens[i : i + 8], len(before)
+
+
 def _level(text: str, tokens: list[Token], i: int) -> int | None:
     """How plainly letter `i` is declared: 0 is plainest, None not at all."""
     window: list[str] = []
@@ -167,6 +132,8 @@ def _level(text: str, tokens: list[Token], i: int) -> int | None:
     before = window + sentence if linked else window
     # A word of denial next to the filler belongs to it, be it linked or not.
     refused = any(w in NEGATIVE or w.endswith("n't") for w in (sentence if linked else sentence[:2]))
+    if refused and j >= 0 and tokens[j].letter and {",", "so", "thus", "therefore", "hence"} & set(window) and _denied(tokens, j):
+        refused = False  # "A is wrong, so B": that was said of A
     after = _words_after(tokens, i)
     if not refused:
         if window and (ANSWERS & set(window) or (linked and (ANSWERS & set(before) or (NOUNS & set(before) and PRAISE & set(before))))):
@@ -179,6 +146,8 @@ def _level(text: str, tokens: list[Token], i: int) -> int | None:
         if linked and {"it", "it's", "that", "that's", "this"} & set(window):
             return 1
         if {"so", "thus", "therefore", "hence", "say"} & set(window):
+            return 1
+        if linked and {"choice", "selection", "pick"} & set(window):
             return 1
         if window[0] == ":" and (NOUNS | PRAISE) & set(window):
             return 1
@@ -213,7 +182,7 @@ def _with_listed(tokens: list[Token], i: int, loose: bool = False) -> tuple[set[
     `loose`: full stops, line ends and nothing at all list too.
     """
     letters = {tokens[i].letter}
-    joined = CONNECTORS | {".", "\n", ":"} if loose else CONNECTORS | {"\n"}
+    joined = CONNECTORS | {".", "\n", ":", "?", "!"} if loose else CONNECTORS | {"\n"}
     k = i + 1
     while k < len(tokens):
         step = k

@@ -61,9 +61,10 @@ class CodeReward(Reward):
         asked = [place for place, task in enumerate(tasks) if task is not None]
         scores: list[float | None] = [0.0] * len(texts)
         if asked:
-            answers = open_pool(limits=self.limits, **self.settings).run([tasks[place] for place in asked])
-            for place, answer in zip(asked, answers, strict=True):
-                scores[place] = self._unscored_for(answer) if isinstance(answer, SandboxFault) else self._score(answer, golds[place])
+            pool = open_pool(limits=self.limits, **self.settings)
+            found = pool.run([tasks[place] for place in asked], lambda number, answer: self._score(answer, golds[asked[number]]))
+            for place, score in zip(asked, found, strict=True):
+                scores[place] = self._unscored_for(score) if isinstance(score, SandboxFault) else score
         return scores
 
     def _score(self, answer: Answer, gold: Any) -> float:
@@ -111,7 +112,8 @@ def _task(text: str, gold: Any) -> Calls | Program | Tests | None:
     if isinstance(gold, CallTests):
         return Calls(text, gold.entry, gold.calls)
     if isinstance(gold, ProgramTests):
-        return Program(text, gold.inputs)
+        # White space at the ends of lines is free, within reason.
+        return Program(text, gold.inputs, [2 * len(output) + 65_536 for output in gold.outputs])
     return Tests(text, gold.source, gold.names, gold.top_level, gold.entry)
 
 
@@ -127,14 +129,15 @@ def make_code_reward(
     partial: bool = False,
     rel_tol: float = REL_TOL,
     abs_tol: float = ABS_TOL,
-    name: str = "code",
 ) -> CodeReward:
     """Reward for code; column `tests` (a mapping or its JSON text), and `solution` where the data has reference solutions to check.
 
     Args:
         sandbox: "auto" (bubblewrap, Docker, Podman: the first that passes its self-test), one of them, or a command that isolates what
             follows it. Opened at the first scoring; without any, MissingError says how to get one. Nothing ever runs on the host.
-        timeout_s: time of one test; a completion's tests together get ten times that. See `sandbox.Limits`, also for memory and processes.
+        timeout_s: time of one test, of processor or of sleep; all tests of a completion together get ten times that.
+        memory_mib: address space of each process of a completion; together they may have twice that resident.
+        processes: processes and threads of a completion at one time.
         workers: completions at one time; by default one for each processor that may be used, 16 at most.
         python: interpreter for the candidates, with the packages they may import; by default the standard library alone.
         image: container image for Docker and Podman.
@@ -162,4 +165,4 @@ def make_code_reward(
         raise UserError("config", problems)
     sandbox = sandbox if isinstance(sandbox, str) else tuple(sandbox)
     settings = {"sandbox": sandbox, "workers": workers, "python": python, "image": image}
-    return CodeReward(name, limits, partial=partial, rel_tol=rel_tol, abs_tol=abs_tol, **settings)
+    return CodeReward("code", limits, partial=partial, rel_tol=rel_tol, abs_tol=abs_tol, **settings)

@@ -45,6 +45,12 @@ def compile_asserts(source: str) -> CompiledAsserts:
     simple = _as_calls(tree.body)
     if simple is not None:
         return simple
+    for node in tree.body:
+        if isinstance(node, ast.FunctionDef) and node.name.startswith("test") and not node.decorator_list:
+            a = node.args
+            needed = [arg.arg for arg in [*a.posonlyargs, *a.args][: len(a.posonlyargs + a.args) - len(a.defaults)]]
+            if needed:
+                raise ValueError(f"{node.name} asks for the fixture {needed[0]!r}: pytest's fixtures are not there")
     compiled = CompiledAsserts(names=_names_wanted(tree), top_level=any(_acts(node) for node in tree.body))
     compiled.needs_entry = _has_check(tree)
     if not compiled.names and not compiled.needs_entry and not _imports_all(tree):

@@ -9,6 +9,7 @@ from typing import Any
 
 from grpo_rlvr.rewards.code_asserts import compile_asserts
 from grpo_rlvr.rewards.strict_json import NotJson, parse_strict
+from grpo_rlvr.sandbox.inside.values import TooLarge, encode
 
 KINDS = "stdin_stdout, entry_point with cases, or asserts"
 
@@ -71,6 +72,8 @@ def read_tests(value: Any) -> CallTests | ProgramTests | SourceTests:
     if kinds == ["stdin_stdout"]:
         return _program_tests(given["stdin_stdout"])
     entry = given.get("entry_point")
+    if isinstance(entry, str):
+        entry = entry.strip().replace("().", ".", 1)  # as in `Solution().method`
     if entry is not None and not _is_name(entry):
         raise ValueError(f"entry_point is {str(entry)[:60]!r}, not the name of a function, Class.method, or a method of class Solution")
     if kinds == ["asserts"]:
@@ -85,10 +88,15 @@ def _call_tests(entry: str, cases: Any) -> CallTests:
     for number, case in enumerate(_rows(cases, "cases")):
         if "expected" not in case:
             raise ValueError(f"case {number} has no 'expected'")
+        _known_keys(f"case {number}", case, ("args", "kwargs"), ("expected",))
         args, kwargs = case.get("args"), case.get("kwargs")
         args, kwargs = [] if args is None else args, {} if kwargs is None else kwargs
         if not isinstance(args, Sequence) or isinstance(args, str) or not isinstance(kwargs, Mapping):
             raise ValueError(f"case {number}: args is a list of arguments, kwargs an object")
+        try:
+            encode([list(args), dict(kwargs)])
+        except (TooLarge, RecursionError):
+            raise ValueError(f"case {number}: its arguments are nested too deeply or too large to be handed over") from None
         calls.append((tuple(args), dict(kwargs)))
         expected.append(Expected(case["expected"]))
     if all(want.value is None for want in expected):
@@ -99,10 +107,15 @@ def _call_tests(entry: str, cases: Any) -> CallTests:
 def _program_tests(tests: Any) -> ProgramTests:
     inputs, outputs = [], []
     for number, test in enumerate(_rows(tests, "stdin_stdout")):
+        _known_keys(f"test {number}", test, ("stdin",), ("stdout",))
         stdin, stdout = test.get("stdin"), test.get("stdout")
         stdin = "" if stdin is None else stdin
         if not isinstance(stdin, str) or not isinstance(stdout, str):
             raise ValueError(f"test {number}: stdin and stdout are text")
+        try:
+            stdin.encode("utf-8", "surrogateescape")
+        except UnicodeEncodeError:
+            raise ValueError(f"test {number}: stdin holds half a surrogate pair, which no input can") from None
         inputs.append(stdin)
         outputs.append(stdout)
     if not any(text.strip() for text in outputs):
@@ -111,6 +124,8 @@ def _program_tests(tests: Any) -> ProgramTests:
 
 
 def _source_tests(source: Any, entry: str | None) -> CallTests | SourceTests:
+    if isinstance(source, Sequence) and not isinstance(source, (str, bytes)) and all(isinstance(line, str) for line in source):
+        source = "\n".join(source)
     if not isinstance(source, str) or not source.strip():
         raise ValueError("asserts is empty" if isinstance(source, str) else f"asserts is a {type(source).__name__}, not Python source")
     compiled = compile_asserts(source)
@@ -123,8 +138,15 @@ def _source_tests(source: Any, entry: str | None) -> CallTests | SourceTests:
         )
     if compiled.needs_entry and entry is None:
         raise ValueError("the asserts define check(candidate) and never call it: name the function as entry_point, or add check(f)")
-    names = dict.fromkeys([*compiled.names, *([entry] if entry else [])])
+    names = dict.fromkeys([*compiled.names, *([entry.partition(".")[0]] if entry else [])])
     return SourceTests(source, tuple(names), compiled.top_level, entry if compiled.needs_entry else None)
+
+
+def _known_keys(where: str, row: Mapping, inputs: tuple[str, ...], others: tuple[str, ...]) -> None:
+    """ValueError where the inputs may stand under another name; further keys beside them are notes."""
+    unknown = [str(key) for key in row if key not in (*inputs, *others)]
+    if unknown and not any(key in row for key in inputs):
+        raise ValueError(f"{where} has the key {sorted(unknown)[0]!r} and none of {', '.join(inputs)}")
 
 
 def _rows(value: Any, name: str) -> Sequence[Mapping]:

@@ -68,7 +68,11 @@ class FormatReward(Reward):
 
 
 def make_format_reward(prefilled: bool = False) -> FormatReward:
-    """The strict format reward. `prefilled`: the chat template has already written `<reasoning>`."""
+    """The strict format reward.
+
+    Args:
+        prefilled: the chat template has already written `<reasoning>`.
+    """
     return FormatReward("format_reward", prefilled=prefilled)
 
 
@@ -76,6 +80,9 @@ def make_partial_format_reward(prefilled: bool = False) -> FormatReward:
     """Fifths of the format: one for each of the four tags that stands once and in order, one for the whole.
 
     A closing tag counts only if its block holds something, a repeated tag counts nothing, and 1.0 is given exactly
-    where `format_reward` gives 1.0. With `prefilled`, quarters: the template's own tag is not paid for.
+    where `format_reward` gives 1.0.
+
+    Args:
+        prefilled: the chat template has already written `<reasoning>`; then quarters, since its tag is not paid for.
     """
     return FormatReward("partial_format_reward", prefilled=prefilled, partial=True)

@@ -75,7 +75,7 @@ def make_rubric_judge_reward(
         problems.append(Problem("judge", "the rubric is empty", "say what a response must fulfil to pass"))
     if problems:
         raise UserError("config", problems)
-    problems = [*_calibration_problems(client, rubric, calibration, floor), *_family_problems(client, policy)]
+    problems = [*_calibration_problems(client, rubric, calibration, floor), *family_problems(client, policy)]
     if problems:
         raise UserError("config", problems)
     if calibration is not None and calibration["judge"].get("served_model") and isinstance(client, OpenAIJudgeClient):
@@ -100,8 +100,47 @@ def make_configured_judge(
     *,
     context: Context,
 ) -> JudgeReward:
-    """`use: judge` of a config: the rubric as text or in a file; the calibration in a file; paths relative to the config."""
-    files = [context.resolve(calibration)]
+    """`use: judge` of a config; paths are relative to its folder.
+
+    Args:
+        base_url: of an OpenAI-compatible server, with the version: `http://localhost:8000/v1`.
+        model: the judge's name on that server; a dated snapshot where there are some.
+        calibration: the file that calibrate_judge.py wrote.
+        rubric: what a response must fulfil to pass; this or rubric_file.
+        rubric_file: a text file with the rubric.
+        api_key_env: the environment variable that holds the key.
+        timeout_s: the longest one try may take.
+        retries: further tries after a timeout, a broken connection, or a status such as 429 and 503.
+        backoff_s: the wait before the first retry; it doubles each time.
+        max_concurrency: questions under way at once.
+        settings: fields of the request beside model and messages; null takes a default (temperature 0, max_tokens 1024) out.
+        family: the judge's model family, where its name does not tell.
+    """
+    options = (rubric, rubric_file, api_key_env, timeout_s, retries, backoff_s, max_concurrency, settings, family)
+    client, rubric, files = configured_client(base_url, model, *options, context=context)
+    files = [context.resolve(calibration), *files]
+    reward = make_rubric_judge_reward(client, rubric, load_calibration(files[0]), policy=context.policy)
+    reward.source_files = tuple(files)
+    return reward
+
+
+def configured_client(
+    base_url: str,
+    model: str,
+    rubric: str | None = None,
+    rubric_file: str | None = None,
+    api_key_env: str | None = None,
+    timeout_s: float = 60.0,
+    retries: int = 3,
+    backoff_s: float = 1.0,
+    max_concurrency: int = 8,
+    settings: Mapping[str, Any] | None = None,
+    family: str | None = None,
+    *,
+    context: Context,
+) -> tuple[OpenAIJudgeClient, str, list[Path]]:
+    """The client of a `judge` section without its calibration, the rubric, and the rubric's file if it has one."""
+    files = []
     if (rubric is None) == (rubric_file is None):
         raise UserError("config", Problem("args", "rubric and rubric_file: exactly one of the two is needed"))
     if rubric_file is not None:
@@ -111,14 +150,11 @@ def make_configured_judge(
         except (OSError, UnicodeDecodeError) as exc:
             raise UserError("config", Problem("args.rubric_file", f"{path} cannot be read: {exc}")) from None
         files.append(path)
-    client = OpenAIJudgeClient(base_url, model, api_key_env, timeout_s, retries, backoff_s, max_concurrency, settings, family)
-    reward = make_rubric_judge_reward(client, rubric, load_calibration(files[0]), policy=context.policy)
-    reward.source_files = tuple(files)
-    return reward
+    return OpenAIJudgeClient(base_url, model, api_key_env, timeout_s, retries, backoff_s, max_concurrency, settings, family), rubric, files
 
 
 def _calibration_problems(client: Any, rubric: str, calibration: Mapping | None, floor: float) -> list[Problem]:
-    fix = "measure it against human labels: calibrate_judge(client, rubric, labelled)"
+    fix = "measure it against human labels: calibrate_judge(client, rubric, labelled), or calibrate_judge.py CONFIG --labels FILE.jsonl"
     if calibration is None:
         if isinstance(client, OpenAIJudgeClient):
             return [Problem("judge", f"there is no calibration for {client.model} with this rubric", fix)]
@@ -128,7 +164,7 @@ def _calibration_problems(client: Any, rubric: str, calibration: Mapping | None,
     return [Problem("judge", f"the calibration does not vouch for this judge: {why}", fix)] if why else []
 
 
-def _family_problems(client: Any, policy: str | None) -> list[Problem]:
+def family_problems(client: Any, policy: str | None) -> list[Problem]:
     if policy is None:
         return []
     names = [client_name(client), getattr(client, "family", None)]

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from grpo_rlvr.cli import write_text
 from grpo_rlvr.errors import CheckFailed, Problem, UserError
 from grpo_rlvr.intervals import clopper_pearson
 from grpo_rlvr.rewards.judge_verdict import ask_all, is_client, prompt_text, response_text, snapshot, text_hash
@@ -59,11 +60,17 @@ def calibrate_judge(client: Any, rubric: str, labelled: Iterable[Mapping], floor
     }
     for name in ("dev", "test"):
         result[name] = _rates(client, rubric, parts[name])
+        unscored = result[name]["unscored"]
+        if unscored == len(parts[name]):
+            message = f"it gave no verdict on any of the {unscored} labels of {name} (the reasons are above); nothing was measured"
+            fix = "see that its server answers: base_url, model, api_key_env, timeout_s; and that the model ends in the verdict it is asked for"
+            raise CheckFailed("judge", Problem("judge", message, fix))
         low = [f"{rate.upper()} {_said(result[name][rate])}" for rate in ("tpr", "tnr") if result[name][rate]["share"] < floor]
         if low:
             sealed = " (the test part was not opened)" if name == "dev" else " (the test part is spent: label new samples before the next try)"
             fix = "reword the rubric with the train part, or take a stronger judge"
-            raise CheckFailed("judge", Problem("judge", f"on {name}: {' and '.join(low)}, below the floor {floor}{sealed}", fix))
+            silent = f"; {unscored} questions got no verdict" if unscored else ""
+            raise CheckFailed("judge", Problem("judge", f"on {name}: {' and '.join(low)}, below the floor {floor}{silent}{sealed}", fix))
     result["judge"]["served_model"] = getattr(client, "served_model", None)
     return result
 
@@ -98,12 +105,12 @@ def split_labels(rows: Sequence[tuple[str, str, bool]], seed: int) -> dict[str, 
 
 def save_calibration(path: str | Path, calibration: Mapping) -> None:
     """Writes a calibration as JSON, for `calibration:` in the config."""
-    Path(path).write_text(json.dumps(calibration, indent=2, sort_keys=True) + "\n", encoding="utf-8")
+    write_text(Path(path), json.dumps(calibration, indent=2, sort_keys=True) + "\n")
 
 
 def load_calibration(path: str | Path) -> dict:
     """The calibration in a file. Raises UserError if there is none."""
-    fix = "make one from human labels: save_calibration(path, calibrate_judge(client, rubric, labelled))"
+    fix = "make one from human labels: python calibrate_judge.py CONFIG --labels FILE.jsonl"
     try:
         value = json.loads(Path(path).read_text(encoding="utf-8"))
     except OSError:

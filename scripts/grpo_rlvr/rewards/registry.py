@@ -17,7 +17,8 @@ from grpo_rlvr.rewards.code import make_code_reward
 from grpo_rlvr.rewards.context import Context
 from grpo_rlvr.rewards.formats import make_format_reward, make_partial_format_reward
 from grpo_rlvr.rewards.judge import make_configured_judge
-from grpo_rlvr.rewards.math_answers import make_math_reward
+from grpo_rlvr.rewards.library_files import builtin_source_files
+from grpo_rlvr.rewards.mathematics.reward import make_math_reward
 from grpo_rlvr.rewards.schemas import make_schema_reward
 from grpo_rlvr.rewards.shaping import LengthPenalty, make_configured_overlong
 from grpo_rlvr.rewards.tool_calls import make_tool_call_reward
@@ -50,7 +51,15 @@ def make_configured_length(
     *,
     context: Context,
 ) -> LengthPenalty:
-    """`use: length` of a config: `use` and `args` name the reward inside as they would in a section of its own."""
+    """`use: length` of a config.
+
+    Args:
+        use: the reward inside, as in a section of its own.
+        target_tokens: up to this length nothing changes.
+        args: options of the reward inside.
+        max_penalty: the share of a positive score that is lost at most; below 1.
+        span_tokens: the penalty is full at target_tokens + span_tokens; by default at twice the target.
+    """
     if not isinstance(use, str) or not (args is None or isinstance(args, Mapping)):
         raise UserError("config", Problem("args", "use is the name of the reward inside, args a mapping of its options"))
     inner, files = _function(use, args or {}, None, context)
@@ -96,7 +105,7 @@ def build_rewards(config: Config) -> list[BuiltReward]:
     """The config's rewards in its order. Raises UserError("config") with every problem at once."""
     built: list[BuiltReward] = []
     problems: list[Problem] = []
-    context = _context(config)
+    context = run_context(config)
     for index, section in enumerate(config.rewards):
         try:
             reward = _build(section, context)
@@ -116,7 +125,8 @@ def build_rewards(config: Config) -> list[BuiltReward]:
     return built
 
 
-def _context(config: Config) -> Context:
+def run_context(config: Config) -> Context:
+    """What the config says of the run, for rewards that need to know it."""
     model, sampling = getattr(config, "model", None), getattr(config, "sampling", {})
     base = Path(config.base)
     policy = getattr(model, "name_or_path", None)
@@ -170,10 +180,3 @@ def make_builtin(use: str, args: Mapping[str, Any], context: Context | None = No
         return make(**given)
     except TypeError as exc:
         raise UserError("config", Problem("args", f"the reward {use!r}: {exc}")) from exc
-
-
-def builtin_source_files() -> tuple[Path, ...]:
-    """The files whose code decides what a built-in scores."""
-    folder = Path(__file__).resolve().parent
-    package = folder.parent
-    return tuple(sorted([*folder.rglob("*.py"), *(package / "sandbox").rglob("*.py"), package / "completions.py", package / "code_blocks.py"]))

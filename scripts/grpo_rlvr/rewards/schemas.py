@@ -10,7 +10,9 @@ from typing import Any
 from grpo_rlvr.completions import after_reasoning, strip_special_tokens, tag_span
 from grpo_rlvr.errors import Problem, UserError
 from grpo_rlvr.rewards.base import Reward
+from grpo_rlvr.rewards.schema_formats import format_checker
 from grpo_rlvr.rewards.schema_instance import NOTHING, minimal_instance
+from grpo_rlvr.rewards.schema_keywords import KEYWORDS, searcher
 from grpo_rlvr.rewards.strict_json import NotJson, parse_strict
 
 FENCES = ("forbid", "strip")
@@ -37,11 +39,13 @@ class SchemaReward(Reward):
     """1.0 if what follows the reasoning is one strict JSON value that validates, else 0.0.
 
     A value that fills one `<answer>` block is unwrapped. A schema that cannot be used raises GoldError with the row.
+    One schema in the place of the column is for all completions.
     """
 
     columns = ("output_schema",)
     correctness = True
     gold_error_raises = True
+    one_for_all = True
 
     def __init__(self, name: str, fence: str = "forbid"):
         super().__init__(name)
@@ -111,7 +115,7 @@ def compile_schema(text: str) -> Any:
     checker = format_checker(kind)
     _check_parts(schema, checker)
     registry = _check_references(schema)
-    validator = extend(kind, {"uniqueItems": unique_items})(schema, registry=registry, format_checker=checker)
+    validator = extend(kind, KEYWORDS)(schema, registry=registry, format_checker=checker)
     for value in TRIAL_VALUES:
         try:
             validator.is_valid(value)
@@ -120,23 +124,6 @@ def compile_schema(text: str) -> Any:
         except Exception as exc:
             raise ValueError(f"the schema cannot be used: {type(exc).__name__}: {str(exc)[:200]}") from None
     return validator
-
-
-def unique_items(validator: Any, wanted: Any, value: Any, schema: Any) -> Any:
-    """The keyword `uniqueItems` in linear time; jsonschema compares every object of a list with every other."""
-    from jsonschema import ValidationError
-
-    if wanted and validator.is_type(value, "array") and len({_comparable(item) for item in value}) != len(value):
-        yield ValidationError("two items are equal")
-
-
-def _comparable(value: Any) -> Any:
-    """A hashable value that is equal for equal JSON: 1 is 1.0, true is not 1, key order does not count."""
-    if isinstance(value, dict):
-        return ("object", frozenset((key, _comparable(item)) for key, item in value.items()))
-    if isinstance(value, list):
-        return ("array", tuple(_comparable(item) for item in value))
-    return ("bool", value) if isinstance(value, bool) else value
 
 
 def _check_parts(schema: Any, checker: Any) -> None:
@@ -153,7 +140,7 @@ def _check_parts(schema: Any, checker: Any) -> None:
             patterns.extend(part["patternProperties"])
         for pattern in patterns:
             try:
-                re.compile(pattern)
+                searcher(pattern)
             except re.error as exc:
                 raise ValueError(f"the pattern {pattern!r} cannot be read: {exc}") from None
         kinds = part.get("type")
@@ -188,28 +175,6 @@ def _check_references(schema: dict) -> Any:
                     raise ValueError(f"the reference {ref!r} points nowhere (references to the network are not fetched)") from None
         todo.extend((sub, resolver.in_subresource(sub)) for sub in part.subresources())
     return REGISTRY
-
-
-def format_checker(kind: Any) -> Any:
-    """jsonschema's checker of a draft, with an e-mail check that asks for more than an @."""
-    from jsonschema import FormatChecker
-
-    checker = FormatChecker(formats=())
-    checker.checkers = {**kind.FORMAT_CHECKER.checkers, "email": (is_email, ()), "idn-email": (is_email, ())}
-    return checker
-
-
-def is_email(value: Any) -> bool:
-    """One @, a local part without white space, and a domain of non-empty labels."""
-    if not isinstance(value, str):
-        return True
-    local, _, domain = value.rpartition("@")
-    quoted = len(local) > 2 and local[0] == local[-1] == '"'
-    if not local or (not quoted and ("@" in local or any(c.isspace() for c in local) or "" in local.split("."))):
-        return False
-    if domain.startswith("[") and domain.endswith("]"):
-        return len(domain) > 2
-    return all(label and label[0] != "-" and label[-1] != "-" and all(c.isalnum() or c == "-" for c in label) for label in domain.split("."))
 
 
 def make_schema_reward(fence: str = "forbid") -> SchemaReward:

@@ -74,7 +74,7 @@ def _timed(reward: BuiltReward, completions: Sequence[Any], columns: Mapping[str
     except GrpoRlvrError:
         raise
     except (Exception, SystemExit) as exc:  # sys.exit in a reward must not pass for the script's own answer
-        raise UserError("reward", Problem(reward.name, f"{type(exc).__name__}: {exc}", f"see {_place(exc, reward.source_files)}")) from exc
+        raise UserError("reward", Problem(reward.name, f"{type(exc).__name__}: {exc}", f"see {place_of(exc, reward.source_files)}")) from exc
     return checked_values(reward.name, result, len(completions)), time.perf_counter() - start
 
 
@@ -96,7 +96,7 @@ def _copied(value: Any) -> Any:
     return tuple(_copied(v) for v in value) if type(value) is tuple else value
 
 
-def _place(exc: BaseException, files: tuple[Path, ...]) -> str:
+def place_of(exc: BaseException, files: tuple[Path, ...]) -> str:
     """file:line of the innermost frame in the reward's own files, else of the innermost frame."""
     frames = traceback.extract_tb(exc.__traceback__)
     own = [f for f in frames if Path(f.filename).resolve() in {p.resolve() for p in files}]

@@ -69,6 +69,26 @@ class LengthPenalty(Reward):
         lowered = score * (1 - self.max_penalty * min(1.0, (length - self.target_tokens) / self.span_tokens))
         return lowered if lowered > 0 else score  # the least of all floats has nothing below it but zero
 
+    def read_gold(self, *values: Any) -> Any:
+        own = getattr(self.reward, "read_gold", None)
+        return own(*values) if callable(own) else values[0] if len(values) == 1 else values
+
+    def honest_forms(self, gold: Any) -> list[str]:
+        own = getattr(self.reward, "honest_forms", None)
+        return own(gold) if callable(own) else []
+
+    def honest_forms_of_row(self, row: dict, gold: Any) -> list[str]:
+        own = getattr(self.reward, "honest_forms_of_row", None)
+        return own(row, gold) if callable(own) else self.honest_forms(gold)
+
+    def decoys(self, gold: Any) -> list[tuple[str, str]]:
+        own = getattr(self.reward, "decoys", None)
+        return own(gold) if callable(own) else []
+
+    def clearly_different(self, gold: Any, other: Any) -> bool:
+        own = getattr(self.reward, "clearly_different", None)
+        return bool(own(gold, other)) if callable(own) else False
+
     def prepare(self) -> None:
         if callable(getattr(self.reward, "prepare", None)):
             self.reward.prepare()
@@ -124,7 +144,12 @@ def make_overlong_reward(max_completion_length: int, cache: int) -> OverlongRewa
 
 
 def make_configured_overlong(cache: int, max_completion_length: int | None = None, *, context: Context) -> OverlongReward:
-    """`use: overlong` of a config; the limit is the trainer's unless another is given."""
+    """`use: overlong` of a config.
+
+    Args:
+        cache: the last tokens before the limit, over which the punishment grows from 0 to -1.
+        max_completion_length: the limit in tokens; by default the trainer's.
+    """
     limit = context.max_completion_length
     if max_completion_length is None and limit is None:
         raise UserError("config", Problem("args.max_completion_length", "the limit is not known", "give it, in tokens"))

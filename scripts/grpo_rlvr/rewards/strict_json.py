@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from typing import Any
 
 WHITE_SPACE = " \t\r\n"
@@ -40,12 +41,20 @@ def _object(pairs: list[tuple[str, Any]]) -> dict:
 
 
 _DECODER = json.JSONDecoder(parse_float=_number, parse_int=_integer, parse_constant=_constant, object_pairs_hook=_object)
+# Of a short text without exponents no number is too long and none overflows: the hooks for numbers would only cost time.
+_SHORT_DECODER = json.JSONDecoder(parse_constant=_constant, object_pairs_hook=_object)
+_SHORT, _EXPONENT = 300, re.compile(r"\d[eE]")
+
+
+def _decoder(text: str) -> json.JSONDecoder:
+    return _SHORT_DECODER if len(text) <= _SHORT and _EXPONENT.search(text) is None else _DECODER
 
 
 def parse_strict(text: str) -> Any:
     """The value of `text`. Raises NotJson for everything else, too deep nesting included."""
     try:
-        return _DECODER.decode(text.strip(WHITE_SPACE))
+        text = text.strip(WHITE_SPACE)
+        return _decoder(text).decode(text)
     except NotJson:
         raise
     except RecursionError:
@@ -56,4 +65,4 @@ def parse_strict(text: str) -> Any:
 
 def decode_strict(text: str, start: int) -> tuple[Any, int]:
     """The value that begins exactly at `start`, and the index after it. ValueError if there is none, RecursionError if too deep."""
-    return _DECODER.raw_decode(text, start)
+    return _decoder(text).raw_decode(text, start)

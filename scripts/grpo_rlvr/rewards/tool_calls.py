@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections import Counter
+from dataclasses import dataclass
 from typing import Any
 
-from grpo_rlvr.completions import after_reasoning, completion_text, find_tool_calls, strip_special_tokens
+from grpo_rlvr.completions import after_reasoning, completion_text, strip_special_tokens
 from grpo_rlvr.errors import Problem, UserError
 from grpo_rlvr.rewards.base import Reward
 from grpo_rlvr.rewards.strict_json import NotJson, decode_strict, parse_strict
+from grpo_rlvr.tool_call_text import CALL_CLOSE, CALL_OPEN, find_tool_calls
 
 
 def typed_key(value: Any) -> Any:
@@ -17,8 +20,11 @@ def typed_key(value: Any) -> Any:
 
     Raises ValueError for what JSON cannot hold.
     """
-    if value is None or isinstance(value, (bool, str)):
-        return type(value).__name__, value
+    kind = type(value)
+    if kind is str or kind is int or value is None:  # the usual leaves first
+        return "number" if kind is int else kind, value
+    if isinstance(value, (bool, str)):
+        return bool if isinstance(value, bool) else str, value
     if isinstance(value, (int, float)):
         if isinstance(value, float) and not math.isfinite(value):
             raise ValueError(f"{value} is not JSON")
@@ -59,6 +65,23 @@ def call_key(call: Any) -> tuple[str, Any]:
     return name, typed_key(arguments)
 
 
+@dataclass(frozen=True)
+class CallsGold:
+    """The expected calls: `keys` to compare (see `call_key`), and as the row has them."""
+
+    keys: list[tuple[str, Any]]
+    calls: list[Any]
+
+
+def _plain_call(call: dict) -> dict[str, Any]:
+    """A call that was read, as {"name", "arguments"} with the arguments as an object."""
+    call = call["function"] if isinstance(call.get("function"), dict) else call
+    arguments = call.get("arguments", call.get("parameters"))
+    if isinstance(arguments, str):
+        arguments = parse_strict(arguments) if arguments.strip() else {}
+    return {"name": call["name"], "arguments": arguments or {}}
+
+
 class ToolCallReward(Reward):
     """1.0 if the calls of the completion are exactly the expected ones, else 0.0 (or a share, with `partial`).
 
@@ -79,7 +102,7 @@ class ToolCallReward(Reward):
                 raise UserError("config", Problem(name, f"{option} is {value!r}", "use true or false"))
         self.ordered, self.partial = ordered, partial
 
-    def read_gold(self, expected_calls: Any) -> list[tuple[str, Any]]:
+    def read_gold(self, expected_calls: Any) -> CallsGold:
         if expected_calls is None:
             raise ValueError("the expected calls are missing (null); where no call is wanted, write an empty list")
         if isinstance(expected_calls, str):
@@ -91,12 +114,27 @@ class ToolCallReward(Reward):
             expected_calls = [expected_calls]
         if not isinstance(expected_calls, (list, tuple)):
             raise ValueError(f"the expected calls are a {type(expected_calls).__name__}, not a list")
-        return [call_key(call) for call in expected_calls]
+        return CallsGold([call_key(call) for call in expected_calls], list(expected_calls))
+
+    def honest_forms(self, gold: CallsGold) -> list[str]:
+        """In tags, as bare JSON, in a fence; with keys in another order. Not for rows without a call: any words are right there."""
+        calls = [_plain_call(call) for call in gold.calls]
+        if not calls:
+            return []
+        turned = [{"arguments": dict(reversed(call["arguments"].items())), "name": call["name"]} for call in calls]
+        tagged = "\n".join(f"{CALL_OPEN}\n{json.dumps(call, ensure_ascii=False)}\n{CALL_CLOSE}" for call in calls)
+        compact = "".join(f"{CALL_OPEN}{json.dumps(call, separators=(',', ':'))}{CALL_CLOSE}" for call in turned)
+        return [tagged, compact, json.dumps(calls), "\n".join(map(json.dumps, calls)), f"```json\n{json.dumps(calls, indent=2)}\n```"]
+
+    def clearly_different(self, gold: CallsGold, other: CallsGold) -> bool:
+        # A share of the calls earns a share, which may be a pass.
+        return not self.partial and bool(other.keys) and Counter(gold.keys) != Counter(other.keys)
 
     def read_completion(self, completion: Any) -> Any:
         return completion  # calls may stand in the messages, not in their text
 
-    def score_one(self, completion: Any, gold: list[tuple[str, Any]]) -> float:
+    def score_one(self, completion: Any, calls: CallsGold) -> float:
+        gold = calls.keys
         found = find_tool_calls(completion, decode_strict)
         if found is None:
             return 0.0
@@ -107,6 +145,10 @@ class ToolCallReward(Reward):
         try:
             made = [call_key(call) for call in found]
         except ValueError:
+            return 0.0
+        if made == gold:
+            return 1.0
+        if not self.partial and (self.ordered or len(gold) == 1):
             return 0.0
         in_place = sum(a == b for a, b in zip(made, gold, strict=False))
         right = in_place if self.ordered else (Counter(made) & Counter(gold)).total()

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from grpo_rlvr.errors import Problem, UserError
+from grpo_rlvr.rewards.library_files import builtin_source_files
 
 # What TRL hands over besides the data's columns.
 CALL_ARGUMENTS = ("prompts", "completions", "completion_ids", "trainer_state", "log_extra", "log_metric", "environments")
@@ -188,7 +189,7 @@ def source_files(path: Path) -> tuple[Path, ...]:
         for node in ast.walk(tree):
             for level, module in _imported(node):
                 if level == 0 and module.split(".")[0] == _PACKAGE.name:
-                    found += [f for f in [*sorted((_PACKAGE / "rewards").glob("*.py")), _PACKAGE / "completions.py"] if f not in found]
+                    found += [f for f in builtin_source_files() if f not in found]
                     continue
                 folders = [file.parents[level - 1]] if level else dict.fromkeys((file.parent, _root(file), start.parent))
                 for folder in folders:

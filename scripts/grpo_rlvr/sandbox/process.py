@@ -38,6 +38,9 @@ class Sandbox:
     def __init__(self, backend: Backend, limits: Limits):
         self.backend, self.limits = backend, limits
         self.python, self.first, self.jobs, self.reason, self.closed = "", False, 0, "", False
+        self._running = False
+        # A candidate's output as JSON text is up to six times as long.
+        most = max(2 * frames.MOST_BYTES, 7 * (limits.output_mib << 20))
         with backend.launch(limits) as launch:
             self.end_command, self.end_environment = launch.end, launch.environment
             as_user = {} if launch.user is None else {"user": launch.user, "group": launch.user, "extra_groups": []}
@@ -57,8 +60,9 @@ class Sandbox:
             except (OSError, subprocess.SubprocessError) as exc:
                 raise SandboxFault(f"{backend.name} cannot be started: {exc}") from exc
             try:
-                self._splitter = frames.Splitter(2 * frames.MOST_BYTES)
+                self._splitter = frames.Splitter(most)
                 self._waiting: list[bytes] = []
+                os.set_blocking(self.process.stdin.fileno(), False)
                 self.tell({"modules": sources(), "settings": limits.settings(backend.server)})
                 ready = self._next(time.monotonic() + READY_S)
                 if type(ready) is not dict or "ready" not in ready:
@@ -86,7 +90,12 @@ class Sandbox:
         self.reason, told = "", False
         end = time.monotonic() + self.limits.total_s + SPARE_S
         try:
-            self.tell({**job, "timeout_s": self.limits.timeout_s, "deadline_s": self.limits.total_s})
+            told_s = {"timeout_s": self.limits.timeout_s, "deadline_s": self.limits.total_s}
+            if "code" in job:
+                self.tell(frames.pack({**job, **told_s, "code": None}) + frames.pack_bytes(job["code"].encode("utf-8", "surrogatepass")))
+            else:
+                self.tell({**job, **told_s})
+            self._running = True
             while True:
                 message = self._next(end)
                 if message is None:
@@ -112,13 +121,26 @@ class Sandbox:
             self.close()
             raise
         finally:
+            self._running = False
             if not self.backend.server:
                 self.close()
 
-    def tell(self, message: dict) -> None:
-        """Send a message into the sandbox; of a job that is running, to the candidate's side."""
+    def tell(self, message: dict | bytes) -> None:
+        """Send a message (or one that is packed) into the sandbox; of a job that is running, to the candidate's side."""
+        fd, end = self.process.stdin.fileno(), time.monotonic() + READY_S
+        poller = select.poll()
+        poller.register(fd, select.POLLOUT)
         try:
-            frames.send(self.process.stdin.fileno(), message)
+            view = memoryview(message if isinstance(message, bytes) else frames.pack(message))
+            while view:
+                if not poller.poll(max(0.0, end - time.monotonic()) * 1000):
+                    raise OSError(f"nothing was taken for {READY_S:g} s")
+                with contextlib.suppress(BlockingIOError):
+                    view = view[os.write(fd, view[:65_536]) :]
+        except BrokenPipeError:
+            if self._running:
+                return  # ended by itself, perhaps since its candidate has: its last words, or their lack, come next
+            raise SandboxFault(f"{self.backend.name} does not listen: {self._complaint() or 'it has ended'}") from None
         except (OSError, ValueError) as exc:
             raise SandboxFault(f"{self.backend.name}: {self._complaint() or f'it does not listen ({exc})'}") from exc
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from grpo_rlvr.sandbox.inside import values
+from grpo_rlvr.sandbox.inside import frames, values
 from grpo_rlvr.sandbox.process import Sandbox
 
 
@@ -69,14 +69,22 @@ class Calls:
 
 @dataclass(frozen=True)
 class Program:
-    """Run the completion `text` as a program once for each input text."""
+    """Run the completion `text` as a program once for each input text.
+
+    `most`: how many characters of each output are of interest; what is longer is cut off after one more. None: as much as the limits allow.
+    """
 
     text: str
     inputs: Sequence[str]
+    most: Sequence[int] | None = None
 
     def run(self, sandbox: Sandbox, second: Any = None) -> Answer:
-        said, reason = sandbox.run({"kind": "program", "code": self.text, "inputs": list(self.inputs)})
-        return Answer(tuple(Printed(run["out"], run["code"]) for run in said if run["program"] == "done"), reason)
+        printed = []
+        for run in sandbox.events({"kind": "program", "code": self.text, "inputs": list(self.inputs)}):
+            if run["program"] == "done":
+                most = None if self.most is None else self.most[len(printed)] + 1
+                printed.append(Printed(run["out"][:most], run["code"]))
+        return Answer(tuple(printed), sandbox.reason)
 
 
 @dataclass(frozen=True)
@@ -113,7 +121,7 @@ class Tests:
             sandbox.tell(message)
             reply = next(candidate, None)
             gone = gone or bool(sandbox.reason)
-            tester.tell({"e": ["Exception"], "m": f"the candidate ended: {sandbox.reason}"} if gone else _reply(reply))
+            tester.tell(_reply({"e": ["Exception"], "m": f"the candidate ended: {sandbox.reason}"} if gone else reply))
         _finish(tester, tests)
         ended = sandbox.reason
         _finish(sandbox, candidate)
@@ -132,14 +140,19 @@ def _finish(sandbox: Sandbox, events: Any) -> None:
             pass
 
 
-def _reply(message: Any) -> dict:
-    """The candidate's side of a conversation, in the one form that test code expects."""
+def _reply(message: Any) -> bytes:
+    """The candidate's side of a conversation, packed, in the one form that test code expects."""
     if type(message) is dict and "v" in message:
         args = message.get("args")
-        return {"v": message["v"], "args": args if type(args) is list else []}
-    names = message.get("e") if type(message) is dict else None
-    names = [str(name) for name in names][:20] if type(names) is list else []
-    return {"e": names, "m": str(message.get("m", ""))[:500] if type(message) is dict else ""}
+        try:
+            packed = frames.pack({"v": message["v"], "args": args if type(args) is list else []})
+        except (ValueError, RecursionError, MemoryError):
+            packed = b""
+        if 0 < len(packed) <= frames.MOST_BYTES:
+            return packed
+        message = {"e": ["Exception"], "m": "no answer that can be handed on"}
+    raised = _result(message)
+    return frames.pack({"e": list(raised.names), "m": raised.text} if isinstance(raised, Raised) else {"e": []})
 
 
 def _result(message: Any) -> Returned | Raised:

@@ -10,10 +10,14 @@ from __future__ import annotations
 import copy
 import threading
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 from grpo_rlvr.data import ROW_ID
+from grpo_rlvr.errors import UserError
 from grpo_rlvr.rewards import BuiltReward, Scores, score_all, verdicts
+from grpo_rlvr.training.guards import RewardFailures
+from grpo_rlvr.training.timeline import Timeline
 
 
 class RewardBatch:
@@ -22,16 +26,21 @@ class RewardBatch:
     Attributes:
         held_out: one record a held-out completion, in the order they were scored, until `take_held_out` empties it.
         seconds: time of each reward in the last batch.
+        timeline: is told when scoring begins and ends.
     """
 
-    def __init__(self, rewards: Sequence[BuiltReward], threshold: float):
+    def __init__(self, rewards: Sequence[BuiltReward], threshold: float, failures: RewardFailures | None = None):
         self.rewards = list(rewards)
+        self.failures = failures
         self.threshold = threshold
         self.held_out: list[dict] = []
         self._counts = [0, 0]  # of training: scored, and dropped because a required reward gave `None`
         self.seconds: dict[str, float] = {}
+        self.timeline = Timeline()
         self._lock = threading.Lock()
         self._completions: object = None  # kept alive, so that its identity cannot be reused by the next batch
+        self._arguments: dict[str, Any] = {}
+        self._total: list[float | None] = []
         self._columns: dict[str, list[float | None]] = {}
 
     def functions(self) -> list[AdaptedReward]:
@@ -42,12 +51,32 @@ class RewardBatch:
         """The values of reward `name` for this batch; scores the batch at the first call."""
         with self._lock:
             if completions is not self._completions:
-                scores = score_all(self.rewards, copy.deepcopy(completions), **arguments)
+                self.timeline.reward_begins()
+                scores = self._score(completions, arguments)
                 self._columns = drop_unscorable(self.rewards, scores)
-                self._completions = completions
+                self._completions, self._arguments, self._total = completions, arguments, scores.total
                 self.seconds = scores.seconds
                 self._record(scores, completions, arguments)
+                self.timeline.reward_ends()
             return list(self._columns[name])
+
+    def _score(self, completions: list, arguments: dict[str, Any]) -> Scores:
+        if self.failures is None:
+            return score_all(self.rewards, copy.deepcopy(completions), **arguments)
+        try:
+            scores = score_all(self.failures.guarded, copy.deepcopy(completions), **arguments)
+        except UserError as exc:
+            raise self.failures.refuse(exc, completions, arguments) from exc
+        rows = arguments.get(ROW_ID) or [""]
+        self.failures.settle(completions, arguments, evaluating=rows[0].startswith("eval:"))
+        return scores
+
+    def save_last(self, problem: str) -> Path | None:
+        """Keep the batch that is being trained on, the samples with the most extreme totals first; None if there is none."""
+        if self.failures is None or self._completions is None:
+            return None
+        order = sorted(range(len(self._total)), key=lambda i: -abs(self._total[i] or 0.0))
+        return self.failures.failed.save("gradient", problem, self._completions, self._arguments, first=order[:8], total=self._total)
 
     def take_held_out(self) -> list[dict]:
         """The held-out records since the last call."""

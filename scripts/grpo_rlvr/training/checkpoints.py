@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import re
+import zipfile
 from pathlib import Path
 
 MARK_OF_SAVING = "checkpoint-is-incomplete.txt"
@@ -23,16 +24,32 @@ def newest_complete(folder: Path) -> Path | None:
 
 
 def is_complete(checkpoint: Path) -> bool:
-    """Whether all parts are there and the state, which is written last, can be read."""
+    """Whether all parts are there, none was cut short, and the state, which is written last, can be read."""
     if (checkpoint / MARK_OF_SAVING).exists() or not list(checkpoint.glob("rng_state*.pth")):
         return False
     # The optimizer is one file, or a folder of shards under FSDP and DeepSpeed.
     if not any(checkpoint.glob("optimizer*")) and not any(checkpoint.glob("global_step*")):
         return False
     try:
-        return isinstance(step_of(checkpoint), int)
+        return isinstance(step_of(checkpoint), int) and all(_is_whole(path) for path in checkpoint.iterdir() if path.is_file())
     except (OSError, ValueError, KeyError):
         return False
+
+
+def _is_whole(path: Path) -> bool:
+    """Whether a file of tensors has its end: after a loss of power a file may be there, renamed and named, and empty."""
+    if path.suffix in (".pt", ".pth"):
+        return zipfile.is_zipfile(path)  # looks for the directory at the end
+    if path.suffix == ".safetensors":
+        with open(path, "rb") as source:
+            start = source.read(8)
+            size = int.from_bytes(start, "little")
+            if len(start) < 8 or size > path.stat().st_size:
+                return False
+            header = json.loads(source.read(size))
+        ends = (tensor["data_offsets"][1] for name, tensor in header.items() if name != "__metadata__")
+        return path.stat().st_size == 8 + size + max(ends, default=0)
+    return True
 
 
 def step_of(checkpoint: Path) -> int:

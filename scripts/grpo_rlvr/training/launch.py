@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import datetime
 import importlib.metadata
 import json
+import os
 import signal
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from grpo_rlvr import yaml_file
 from grpo_rlvr.cli import say, write_json, write_text
-from grpo_rlvr.config import Config, config_to_yaml
+from grpo_rlvr.config import Config, config_to_yaml, plain
 from grpo_rlvr.device import device_type
 from grpo_rlvr.errors import EXIT_YES, CheckFailed, MissingError, Problem, UserError
 from grpo_rlvr.inspection.fingerprint import reward_parts
@@ -21,18 +24,24 @@ from grpo_rlvr.inspection.gate import check_gate
 from grpo_rlvr.inspection.jsonl import sha256
 from grpo_rlvr.inspection.model_files import model_folder
 from grpo_rlvr.rewards import BuiltReward
+from grpo_rlvr.training import changes, epochs, scaling
 from grpo_rlvr.training.adapter import RewardBatch
+from grpo_rlvr.training.epochs import Layout
+from grpo_rlvr.training.guards import FailedBatch, RewardFailures
 from grpo_rlvr.training.held_out import compare, describe, read_header, read_records, record_path
-from grpo_rlvr.training.preflight import check, check_disk, check_golds, check_prompt, model_parameters, report_check
-from grpo_rlvr.training.process import explained_failures, is_main_process, loading_errors, quiet_known_noise
+from grpo_rlvr.training.preflight import check, check_disk, check_golds, check_prompt, look_again, model_parameters, processes, report_check
+from grpo_rlvr.training.process import explained_failures, is_main_process, load_on_numbered_cpus, loading_errors, quiet_known_noise
 from grpo_rlvr.training.run_folder import RunFolder
 from grpo_rlvr.training.settings import build_grpo_config, check_launch, check_machine, grpo_settings, peft_config
+from grpo_rlvr.training.setup import Setup
+from grpo_rlvr.training.vllm_failure import server_failures
+from grpo_rlvr.training.vllm_server import VllmServer, vllm_server
 
 __all__ = [
     "already_finished", "build_grpo_config", "check", "check_golds", "explained_failures", "finish",
-    "held_out_digest", "loading_errors", "main_process_lock", "model_path", "needs_evaluation", "open_gate",
-    "peft_config", "prepare", "report_check", "RewardBatch", "RunFolder", "settings_for",
-    "start", "steps_left", "stopped",
+    "held_out_digest", "lay_out", "loading_errors", "main_process_lock", "model_path", "needs_evaluation", "open_gate",
+    "peft_config", "prepare", "report_check", "reward_batch", "RunFolder", "settings_for",
+    "server_failures", "show_plan", "start", "steps_left", "stopped", "vllm_callback", "vllm_server",
 ]  # fmt: skip
 
 
@@ -46,7 +55,40 @@ def __getattr__(name: str):
         from grpo_rlvr.training import callbacks
 
         return getattr(callbacks, name)
+    if name == "dry_step":
+        from grpo_rlvr.training.dry_step import dry_step
+
+        return dry_step
     raise AttributeError(name)
+
+
+def show_plan(config: Config, args: Any) -> tuple[int, dict]:
+    """`--launch`: print the commands that start this run on its machines; with `--go`, become the one of this machine.
+
+    Raises:
+        UserError: the hardware section asks for something that cannot be started.
+    """
+    problems = scaling.launch_problems(config, args.go)
+    several = config.hardware.nodes > 1
+    served = several and config.hardware.vllm_server is not None
+    if args.go and several and (args.machine_rank is None or args.main_ip is None or (served and args.server_ip is None)):
+        wanted = "--machine-rank and --main-ip" + (" and --server-ip" if served else "")
+        problems.append(Problem("--go", f"the run has {config.hardware.nodes} machines, and this one's place is not said", f"add {wanted}"))
+    rank = args.machine_rank or 0
+    if rank >= config.hardware.nodes:
+        problems.append(Problem("--machine-rank", f"got {rank}; the machines are 0 to {config.hardware.nodes - 1}", "count from 0"))
+    if problems:
+        raise UserError("launch", problems)
+    flags = ["--resume"] * args.resume + ["--json"] * (args.json and args.go)
+    flags += ["--without-gate", args.without_gate] if args.without_gate is not None else []
+    python = sys.executable if args.go else "python"
+    places = {"main_ip": args.main_ip or "MAIN_IP", "server_ip": args.server_ip or "SERVER_IP"}
+    made = scaling.plan(config, os.path.abspath(sys.argv[0]), python, flags, **places)
+    print(scaling.text(made), file=sys.stderr if args.go else args.out, flush=True)
+    if args.go:
+        scaling.start(made, rank, config, python)
+    commands = [{**dataclasses.asdict(c), "text": str(c)} for c in made.commands]
+    return EXIT_YES, {"schema": "grpo-rlvr/launch/1", "engine": made.engine, "processes": made.processes, "notes": made.notes, "commands": commands}
 
 
 def open_gate(config: Config, rewards: Sequence[BuiltReward], rows: Sequence[dict], without: str | None) -> dict:
@@ -62,7 +104,7 @@ def open_gate(config: Config, rewards: Sequence[BuiltReward], rows: Sequence[dic
             say(f"warning: {text}")
         say("the gate is open") if is_main_process() else None
         kept = {k: gate[k] for k in ("at", "reviewers", "reviewer_kind", "counts", "fingerprint", "warnings")}
-        return {"gate": {**kept, "completions_from": gate["sampling"].get("source")}}
+        return {"gate": {**kept, "accepted": gate.get("accepted") or [], "completions_from": gate["sampling"].get("source")}}
     if not without.strip():
         raise UserError("gate", Problem("--without-gate", "the reason is empty", "say why nobody has read samples; it is recorded in the run"))
     say(f"warning: training without the inspection gate: {without}")
@@ -75,6 +117,12 @@ def model_path(config: Config) -> str:
     return config.model.name_or_path if folder is None else str(folder)
 
 
+def reward_batch(config: Config, rewards: Sequence[BuiltReward], run: RunFolder) -> RewardBatch:
+    """The rewards as TRL calls them; what fails is kept in the run folder."""
+    failures = RewardFailures(rewards, config.run.reward_failures, FailedBatch(run.train))
+    return RewardBatch(rewards, config.inspection.pass_threshold, failures)
+
+
 def main_process_lock(run: RunFolder):
     """The run folder's lock, held by the main process only."""
     return run.locked() if is_main_process() else contextlib.nullcontext()
@@ -83,6 +131,11 @@ def main_process_lock(run: RunFolder):
 def settings_for(config: Config, rewards: Sequence[BuiltReward], run: RunFolder, held_out: bool) -> dict[str, Any]:
     """`grpo_settings` for this machine."""
     return grpo_settings(config, rewards, run, held_out, device_type(config) != "cpu")
+
+
+def lay_out(config: Config, rows: Sequence[dict], settings: dict[str, Any]) -> Layout:
+    """`epochs.lay_out` for the processes of this run."""
+    return epochs.lay_out(Setup(config, len(rows), processes(config)), rows, settings)
 
 
 def held_out_digest(config: Config, rewards: Sequence[BuiltReward], held_out: Sequence[dict]) -> str:
@@ -98,8 +151,14 @@ def already_finished(run: RunFolder) -> tuple[int, dict] | None:
     return EXIT_YES, json.loads(run.result.read_text(encoding="utf-8"))
 
 
-def start(run: RunFolder, config: Config, settings: dict[str, Any], gate: dict, resume: bool) -> Path | None:
-    """Record what this run is and return the checkpoint to resume from."""
+def start(
+    run: RunFolder, config: Config, settings: dict[str, Any], gate: dict, resume: bool, rows: Sequence[dict] = (), allow_changes: bool = False
+) -> Path | None:
+    """Record what this run is and return the checkpoint to resume from.
+
+    Raises:
+        UserError: a resumed run whose settings or training rows (`rows`) are not those it began with, unless `allow_changes`.
+    """
     accelerator = device_type(config) != "cpu"
     machine = [*check_machine(config, accelerator), *check_launch(accelerator)]
     if machine:
@@ -107,21 +166,25 @@ def start(run: RunFolder, config: Config, settings: dict[str, Any], gate: dict, 
     if resume and config.grpo.get("save_only_model"):
         message = "grpo.save_only_model leaves out the optimizer, so a resumed run would start it afresh"
         raise UserError("run", Problem("--resume", message, "start a new run folder"))
+    if not accelerator:
+        load_on_numbered_cpus()
     if not sys.stderr.isatty():
         from transformers.utils import logging
 
         logging.disable_progress_bar()
+    record = run.train / "run.json"
+    digest = changes.digest_of(rows)
+    if resume and is_main_process():
+        _settle_changes(run, config, record, digest, allow_changes)
     checkpoint = run.start(resume, is_main_process())
     if is_main_process():
         if not accelerator:
             say("no GPU is used: training on the CPU")
         if resume:
             say(f"going on from {checkpoint.name}" if checkpoint else "nothing to resume: starting from step 0")
-            _name_changes(run, config)
         write_text(run.root / "config.resolved.yaml", config_to_yaml(config))
-        record = run.train / "run.json"
         before = json.loads(record.read_text(encoding="utf-8")).get("starts", []) if resume and record.exists() else []
-        begun = {"at": _now(), "from_step": int(checkpoint.name.split("-")[1]) if checkpoint else 0, "versions": versions(), **gate}
+        begun = {"at": _now(), "from_step": int(checkpoint.name.split("-")[1]) if checkpoint else 0, "versions": versions(), "rows": digest, **gate}
         write_json(record, "run", 1, {"starts": [*before, begun], "settings": json.loads(json.dumps(settings, default=str))})
     return checkpoint
 
@@ -134,7 +197,17 @@ def prepare(trainer, config: Config, rows: Sequence[dict]) -> None:
     trainer.remove_callback(ProgressCallback)
     quiet_known_noise()
     check_prompt(trainer.processing_class, rows[0]["prompt"], config)
-    check_disk(model_parameters(trainer.model), trainer.args, config)
+    parameters = model_parameters(trainer.model)
+    look_again(config, rows, trainer.processing_class, trainer.model.config.to_dict(), parameters)
+    check_disk(parameters, trainer.args, config)
+
+
+def vllm_callback(run: RunFolder, config: Config, server: VllmServer | None):
+    """What watches vLLM: that it follows the training, and that its server lives."""
+    from grpo_rlvr.training.callbacks import VllmCallback
+    from grpo_rlvr.training.vllm_monitor import SyncMonitor
+
+    return VllmCallback(SyncMonitor(run.progress.lines()), config.run.on_stale_vllm == "stop", server)
 
 
 @contextlib.contextmanager
@@ -202,11 +275,15 @@ def versions() -> dict[str, str]:
     return found
 
 
-def _name_changes(run: RunFolder, config: Config) -> None:
+def _settle_changes(run: RunFolder, config: Config, record: Path, digest: str, allowed: bool) -> None:
+    """Compare with what the run began with; the earlier config is kept beside the new one."""
     before = run.root / "config.resolved.yaml"
-    if before.exists() and before.read_text(encoding="utf-8") != config_to_yaml(config):
+    starts = json.loads(record.read_text(encoding="utf-8")).get("starts", []) if record.exists() else []
+    rows_before = next((s["rows"] for s in reversed(starts) if s.get("rows")), None)
+    found = changes.changes(yaml_file.read_mapping(before), plain(config)) if before.exists() else {}
+    changes.settle(found, rows_before not in (None, digest), allowed)
+    if found:
         write_text(run.root / f"config.before-{_now().replace(':', '')}.yaml", before.read_text(encoding="utf-8"))
-        say("warning: the config differs from the one this run began with; the earlier one is kept beside config.resolved.yaml")
 
 
 def _now() -> str:

@@ -6,7 +6,7 @@ import json
 import math
 import os
 import shutil
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from grpo_rlvr.cli import say
@@ -17,11 +17,17 @@ from grpo_rlvr.errors import EXIT_YES, MissingError, Problem, UserError
 from grpo_rlvr.inspection.model_files import model_folder
 from grpo_rlvr.rewards import BuiltReward
 from grpo_rlvr.rewards.dataset_check import check_dataset
-from grpo_rlvr.training.lint import Finding, lint
+from grpo_rlvr.training.epochs import later_epochs
+from grpo_rlvr.training.findings import LEVELS, Finding, LintError
+from grpo_rlvr.training.lint import lint
+from grpo_rlvr.training.measure import both_sides, here, look, look_closer, no_end
 from grpo_rlvr.training.process import is_main_process, loading_errors
 from grpo_rlvr.training.run_folder import RunFolder
+from grpo_rlvr.training.scaling import trainers
+from grpo_rlvr.training.seen import Seen
 from grpo_rlvr.training.settings import build_grpo_config, bytes_on_disk, check_launch, check_machine
 from grpo_rlvr.training.setup import Setup
+from grpo_rlvr.training.vllm_server import server_problems
 from grpo_rlvr.trl_settings import installed_trl_version
 
 TESTED_TRL = "1.16"
@@ -38,29 +44,39 @@ def check(config: Config, rows: Sequence[dict], held_out: Sequence[dict]) -> lis
         raise UserError(
             "model", Problem("model.name_or_path", f"{folder} holds no weights (*.safetensors)", "give the folder that save_pretrained wrote")
         )
-    findings = lint(config, len(rows), processes(config))
+    findings = lint(config, len(rows), processes(config), look(config))
     installed = installed_trl_version()
     if not (installed or "").startswith(f"{TESTED_TRL}."):
         message = f"TRL {installed} is installed; this was tested with {TESTED_TRL}"
         findings.append(Finding("warning", "trl-version", message, f"pip install 'trl~={TESTED_TRL}.0'"))
-    findings += _leaked(rows, held_out) + _later_epochs(Setup(config, len(rows), processes(config)))
-    errors = [f for f in findings if f.level == "error"]
-    if errors:
-        raise UserError("config", [Problem(f.code, f.message, f.fix) for f in errors])
+    findings += both_sides(rows, held_out) + later_epochs(Setup(config, len(rows), processes(config)))
+    findings += [Finding("error", p.where, p.message, p.fix) for p in server_problems(config)]
+    return _said(findings)
+
+
+def _said(findings: list[Finding]) -> list[Finding]:
+    """The findings, printed on the main process; LintError if one of them is an error, after the warnings."""
+    wrong = any(f.level == "error" for f in findings)
     if is_main_process():
         for f in findings:
-            say(f"{f.level} ({f.code}): {f.message}" + (f"\n    -> {f.fix}" if f.fix else ""))
+            if f.level != "error" and not (wrong and f.level == "note"):
+                say(f"{f.level} ({f.code}): {f.message}" + (f"\n    -> {f.fix}" if f.fix else ""))
+    if wrong:
+        raise LintError(sorted(findings, key=lambda f: LEVELS.index(f.level)))
     return findings
 
 
-def _later_epochs(setup: Setup) -> list[Finding]:
-    if setup["save_strategy"] == "no" or setup.epochs is None or setup.epochs <= 1:
-        return []
-    message = (
-        f"the run goes through the data {setup.epochs:g} times; TRL does not save the order of the prompts, so a run resumed in the second epoch"
-        " or later takes the first epoch's order again"
-    )
-    return [Finding("note", "resume-in-later-epochs", message, "")]
+def look_again(config: Config, rows: Sequence[dict], tokenizer: Any, model: Mapping[str, Any], parameters: Sequence[tuple]) -> list[Finding]:
+    """What the lint says once tokenizer and model are known, without what `check` said before; printed, or LintError.
+
+    Args:
+        model: its config.json.
+        parameters: as `model_parameters` returns them.
+    """
+    world, seen = processes(config), look(config)
+    before = lint(config, len(rows), world, seen)
+    closer = look_closer(seen, tokenizer, rows, config, model, sum(count for count, _, _ in parameters))
+    return _said([f for f in lint(config, len(rows), world, closer) if f not in before] + no_end(tokenizer))
 
 
 def check_golds(config: Config, rewards: Sequence[BuiltReward], rows: Sequence[dict], held_out: Sequence[dict]) -> list[Finding]:
@@ -85,15 +101,7 @@ def check_golds(config: Config, rewards: Sequence[BuiltReward], rows: Sequence[d
 
 def processes(config: Config) -> int:
     """How many processes train: as launched, else as the config's hardware says."""
-    return int(os.environ.get("WORLD_SIZE") or config.hardware.count * config.hardware.nodes)
-
-
-def _leaked(rows: Sequence[dict], held_out: Sequence[dict]) -> list[Finding]:
-    prompts = {json.dumps(r["prompt"], sort_keys=True) for r in rows}
-    leaked = sum(json.dumps(r["prompt"], sort_keys=True) in prompts for r in held_out)
-    message = f"{leaked} of {len(held_out)} held-out prompts are training prompts too"
-    level = "error" if leaked == len(held_out) else "warning"  # a held-out set that is the training set shows nothing
-    return [Finding(level, "held-out-leak", message, "remove them from one of the two")] if leaked else []
+    return int(os.environ.get("WORLD_SIZE") or trainers(config))
 
 
 def report_check(config: Config, settings: dict[str, Any], rows: Sequence[dict], findings: list[Finding], resume: bool) -> tuple[int, dict]:
@@ -110,14 +118,17 @@ def report_check(config: Config, settings: dict[str, Any], rows: Sequence[dict],
         say(f"warning: {problem}")
     with loading_errors(config):
         args = build_grpo_config({**settings, **({} if accelerator else {"use_cpu": True, "use_vllm": False})}, eval_on_start=False)
-        parameters, tokenizer = _shape(config)
+        shape, parameters, tokenizer = _shape(config)
     check_prompt(tokenizer, rows[0]["prompt"], config)
+    closer = look_again(config, rows, tokenizer, shape, parameters)
+    known = {f.code for f in closer}  # now with the model's own numbers
+    findings = [f for f in findings if f.code not in known] + closer + _said(here(config, accelerator))
     to_dataset(rows)
     check_disk(parameters, args, config)
     say(f"settings, data, model and machine: checked for {processes(config)} process(es), {len(rows)} training rows")
     say("added to your grpo settings:")
     for name, value in settings.items():
-        if name not in config.grpo:
+        if name not in (config.raw.get("grpo") or {}):
             say(f"  {name}: {value}")
     if not accelerator:
         say("no GPU is used: this machine would train on the CPU")
@@ -175,7 +186,7 @@ def model_parameters(model: Any) -> list[tuple[int, int, bool]]:
 
 
 def _shape(config: Config):
-    """The model's parameters, without its weights in memory, and its tokenizer."""
+    """The model's config.json, its parameters without the weights in memory, and its tokenizer."""
     import torch
     from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer
 
@@ -183,8 +194,10 @@ def _shape(config: Config):
     name = str(folder or config.model.name_or_path)
     shared = {"revision": config.model.revision, "trust_remote_code": bool(config.grpo.get("trust_remote_code"))}
     shape = AutoConfig.from_pretrained(name, **shared)
+    if Seen(model=shape.to_dict()).sees_images:  # a model of the hub: `check` saw no config.json
+        raise LintError([f for f in lint(config, seen=Seen(model=shape.to_dict())) if f.code == "vision-model"])
     dtype = None if config.model.dtype == "auto" else getattr(torch, config.model.dtype)
     with torch.device("meta"):
         model = AutoModelForCausalLM.from_config(shape, dtype=dtype or shape.dtype, trust_remote_code=shared["trust_remote_code"])
     model.requires_grad_(config.model.lora is None)
-    return model_parameters(model), AutoTokenizer.from_pretrained(name, **shared)
+    return shape.to_dict(), model_parameters(model), AutoTokenizer.from_pretrained(name, **shared)

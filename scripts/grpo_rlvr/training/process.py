@@ -9,7 +9,7 @@ import os
 from collections.abc import Iterator
 
 from grpo_rlvr.config import Config
-from grpo_rlvr.errors import GrpoRlvrError, MissingError, Problem, UserError
+from grpo_rlvr.errors import CheckFailed, GrpoRlvrError, MissingError, Problem, UserError
 from grpo_rlvr.inspection.model_files import model_folder
 
 
@@ -26,7 +26,7 @@ def loading_errors(config: Config) -> Iterator[None]:
         UserError: a model that cannot be loaded, or a setting that is refused.
     """
     try:
-        with explained_failures():
+        with explained_failures(config):
             yield
     except GrpoRlvrError:
         raise
@@ -47,24 +47,46 @@ def loading_errors(config: Config) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def explained_failures() -> Iterator[None]:
-    """Around everything that trains or saves: a full disk, full GPU memory, a missing package, which come as errors of many kinds.
+def explained_failures(config: Config | None = None) -> Iterator[None]:
+    """Around everything that trains or saves: a full disk, full GPU memory, a missing package, a ruined model, which come as errors of many kinds.
+
+    Args:
+        config: of the run, for the memory plan's view of it where memory was not enough.
 
     Raises:
         MissingError: one of these, said so that people can act on it.
+        CheckFailed: a model whose probabilities are no numbers.
     """
     try:
         yield
+    except GrpoRlvrError:
+        raise
     except Exception as exc:
         text = _first_line(exc)
         if "PytorchStreamWriter" in text or "enforce fail at inline_container" in text or type(exc).__name__ == "SafetensorError":
             raise MissingError("disk", Problem("run.folder", f"a checkpoint could not be written: {text}", "free space, then --resume")) from exc
+        if text.startswith("Failed to import ") and exc.__cause__ is not None:
+            # trl imports vllm wherever it is installed, also when it is not used.
+            message = f"{text.split(' because')[0][0].lower()}{text.split(' because')[0][1:]}: {_first_line(exc.__cause__)}"
+            raise MissingError("missing", Problem("packages", message, "install what it names (pip install -c SKILL/constraints.txt ...)")) from exc
         if isinstance(exc, ImportError) or "requires" in text and "to be installed" in text:
             raise MissingError("missing", Problem("grpo", f"a setting needs a package: {text}", "install it, or change the setting")) from exc
-        if isinstance(exc, RuntimeError) and "out of memory" in text.lower():
-            fix = "lower per_device_train_batch_size (and raise gradient_accumulation_steps as much), or max_completion_length"
-            raise MissingError("memory", Problem("grpo", text, fix)) from exc
+        if isinstance(exc, RuntimeError) and "probability tensor contains" in text:
+            problem = "the model gives no probabilities any more (NaN or infinite): an earlier update destroyed its weights"
+            fix = "lower grpo.learning_rate (and look at grad_norm in progress.jsonl), then --resume --allow-changes from the last good checkpoint"
+            raise CheckFailed("run", Problem("train", problem, fix)) from exc
+        from grpo_rlvr.training.memory_here import is_out_of_memory, memory_problem
+
+        if is_out_of_memory(exc):
+            raise MissingError("memory", memory_problem(exc, config)) from exc
         raise
+
+
+def load_on_numbered_cpus() -> None:
+    """Let torch load a checkpoint on "cpu:0": the name accelerate gives the device of each of several processes on CPUs."""
+    import torch
+
+    torch.serialization.register_package(0, lambda storage: None, lambda storage, location: storage if location.startswith("cpu:") else None)
 
 
 def quiet_known_noise() -> None:
@@ -73,7 +95,7 @@ def quiet_known_noise() -> None:
     TRL logs each dropped completion whole, with advice that does not apply: the progress line counts them. transformers misses the
     `lm_head` of a checkpoint whose head is tied to the embeddings and was therefore never saved.
     """
-    logging.getLogger("trl.trainer.grpo_trainer").addFilter(lambda record: not str(record.msg).startswith("All reward functions returned None"))
+    logging.getLogger("trl.trainer.grpo_trainer").addFilter(lambda record: "All reward functions returned None" not in str(record.msg))
     logging.getLogger("transformers.trainer").addFilter(
         lambda record: "missing keys" not in str(record.msg) or "['lm_head.weight']" not in str(record.msg)
     )

@@ -11,6 +11,9 @@ from pathlib import Path
 from grpo_rlvr.cli import write_text
 
 FIRST_KEYS = ("step", "loss", "lr", "mem_gb", "temp_c")
+OWN_KEYS = (
+    "eta_s", "gpu_used_gb", "tokens_per_s", "share_rollout", "share_reward", "share_update", "dropped_share", "reward_seconds", "nonfinite",
+)  # fmt: skip
 
 
 class ProgressLog:
@@ -42,8 +45,12 @@ class ProgressLog:
 
     def steps(self) -> list[int]:
         """The steps of all whole lines."""
+        return [line["step"] for line in self.lines()]
+
+    def lines(self) -> list[dict]:
+        """All whole lines."""
         lines = self.path.read_text(encoding="utf-8", errors="replace").splitlines() if self.path.exists() else []
-        return [at for line in lines if (at := _step(line)) is not None]
+        return [json.loads(line) for line in lines if _step(line) is not None]
 
     def last_step(self) -> int:
         """The step of the last whole line; 0 if there is none."""
@@ -62,7 +69,7 @@ def progress_line(logs: dict, step: int, mem_gb: float | None, temp_c: float | N
     """
     line = {"step": step, "loss": logs.get("loss", logs.get("train_loss")), "lr": logs.get("learning_rate"), "mem_gb": mem_gb, "temp_c": temp_c}
     # A reward may log a metric under any name; ours keep theirs.
-    own = (*FIRST_KEYS, "eta_s")
+    own = (*FIRST_KEYS, *OWN_KEYS)
     line.update({f"metric/{k}" if k in own else k: v for k, v in logs.items() if k not in ("loss", "learning_rate")})
     line["eta_s"] = eta_s
     odd = [k for k, v in line.items() if isinstance(v, float) and not math.isfinite(v)]
@@ -86,33 +93,6 @@ class Pace:
             return None
         since, first = self.started
         return round((now - since) / (step - first) * (max_steps - step), 1) if step > first else None
-
-
-def memory_gb() -> float | None:
-    """Peak GPU memory reserved by this process, or its peak resident memory without a GPU, in GB (10^9 bytes)."""
-    import torch
-
-    if torch.cuda.is_available():
-        return round(torch.cuda.max_memory_reserved() / 1e9, 3)
-    try:
-        import resource
-    except ImportError:  # not on Windows
-        return None
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    # Linux counts in KiB, macOS in bytes.
-    return round(peak * (1024 if os.uname().sysname == "Linux" else 1) / 1e9, 3)
-
-
-def temperature_c() -> float | None:
-    """GPU temperature, None without a GPU or without a driver library that tells."""
-    import torch
-
-    if not torch.cuda.is_available():
-        return None
-    try:
-        return float(torch.cuda.temperature())
-    except Exception:  # needs pynvml, and a driver that allows it
-        return None
 
 
 def _step(line: str) -> int | None:

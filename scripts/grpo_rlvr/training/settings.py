@@ -11,6 +11,7 @@ from grpo_rlvr.config import Config
 from grpo_rlvr.errors import Problem
 from grpo_rlvr.rewards import BuiltReward
 from grpo_rlvr.training.run_folder import RunFolder
+from grpo_rlvr.training.vllm_server import address, uses_server
 
 
 def grpo_settings(config: Config, rewards: Sequence[BuiltReward], run: RunFolder, held_out: bool, accelerator: bool) -> dict[str, Any]:
@@ -24,11 +25,15 @@ def grpo_settings(config: Config, rewards: Sequence[BuiltReward], run: RunFolder
     model_init = {"dtype": config.model.dtype, **(written.pop("model_init_kwargs", None) or {})}
     if config.model.revision is not None:
         model_init["revision"] = config.model.revision
+    if (quantized := quantization(config)) is not None:
+        model_init["quantization_config"] = quantized
     owned = {"output_dir": str(run.checkpoints), "reward_weights": [r.weight for r in rewards], "model_init_kwargs": model_init}
     # A file of one line a step is what pollers read; TRL's own default logs each tenth step.
     left_open = {"logging_steps": 1, "report_to": "none", "disable_tqdm": True, "num_completions_to_print": 0}
     if not accelerator:
         left_open |= {"use_cpu": True, "bf16": False}
+    if uses_server(config) and "vllm_server_base_url" not in written:
+        owned["vllm_server_host"] = address(config)[0]
     if held_out:
         # One completion a prompt is enough for a paired comparison over many prompts.
         left_open |= {"num_generations_eval": 1, "per_device_eval_batch_size": written.get("per_device_train_batch_size", 8)}
@@ -40,6 +45,21 @@ def build_grpo_config(settings: dict[str, Any], eval_on_start: bool):
     from trl import GRPOConfig
 
     return GRPOConfig(**{**settings, "eval_on_start": eval_on_start})
+
+
+def quantization(config: Config):
+    """The `BitsAndBytesConfig` of `model.lora.quantize`, or None. The computation is in the dtype of the weights that stay whole."""
+    kind = config.model.lora.quantize if config.model.lora else None
+    if kind is None or importlib.util.find_spec("bitsandbytes") is None:  # what is missing is said by `check_machine`
+        return None
+    import torch
+    from transformers import BitsAndBytesConfig
+
+    if kind == "int8":
+        return BitsAndBytesConfig(load_in_8bit=True)
+    compute = torch.bfloat16 if config.model.dtype == "auto" else getattr(torch, config.model.dtype)
+    # As in the QLoRA paper (https://arxiv.org/abs/2305.14314): 4-bit NormalFloat, the scales quantised once more.
+    return BitsAndBytesConfig(load_in_4bit=True, bnb_4bit_quant_type="nf4", bnb_4bit_use_double_quant=True, bnb_4bit_compute_dtype=compute)
 
 
 def peft_config(config: Config):
@@ -61,6 +81,12 @@ def check_machine(config: Config, accelerator: bool) -> list[Problem]:
             problems.append(Problem(f"grpo.{setting}", f"the package {name} is not installed", f"run: pip install {name}, or change the setting"))
     if config.model.lora and importlib.util.find_spec("peft") is None:
         problems.append(Problem("model.lora", "the package peft is not installed", "run: pip install peft"))
+    if config.model.lora and config.model.lora.quantize and importlib.util.find_spec("bitsandbytes") is None:
+        message = f"{config.model.lora.quantize} needs the package bitsandbytes, which is not installed"
+        problems.append(Problem("model.lora.quantize", message, "run: pip install bitsandbytes, or delete the line"))
+    if config.model.lora and config.model.lora.quantize == "nf4" and not accelerator:
+        message = "nf4 cannot be trained on a CPU: bitsandbytes packs the weights for generation, and the packed ones have no gradient"
+        problems.append(Problem("model.lora.quantize", message, "train on a GPU, or set quantize: int8 or null to try things out here"))
     if config.hardware.gpu and not accelerator:
         problems.append(
             Problem(
@@ -110,7 +136,7 @@ def check_launch(accelerator: bool) -> list[Problem]:
     import torch
 
     count = torch.accelerator.device_count()
-    fix = f"accelerate launch --num_processes {count} train.py ..., or CUDA_VISIBLE_DEVICES=0 for one GPU"
+    fix = "train.py CONFIG --launch --go, or CUDA_VISIBLE_DEVICES=0 for one GPU"
     return [Problem("launch", f"{count} GPUs are visible and TRL trains one process a GPU", fix)] if count > 1 else []
 
 

@@ -7,6 +7,7 @@ from functools import cached_property
 from typing import Any
 
 from grpo_rlvr.config import Config
+from grpo_rlvr.training.seen import Seen
 
 
 @dataclass(frozen=True)
@@ -16,6 +17,7 @@ class Setup:
     config: Config
     train_rows: int | None
     world: int
+    seen: Seen = Seen()
 
     def __getitem__(self, name: str) -> Any:
         return self.config.setting(name)
@@ -43,6 +45,11 @@ class Setup:
     def generation_batch(self) -> int:
         """Completions generated at once."""
         return self["generation_batch_size"] or self.step_batch * self.steps_per_generation
+
+    @property
+    def prompts(self) -> int:
+        """Prompts of a generation batch."""
+        return max(1, self.generation_batch // max(1, self.group))
 
     @property
     def cycle(self) -> int:

@@ -31,9 +31,14 @@ def load_model(config: Config):
 
         dtype = config.model.dtype
         options = {**shared, **(config.grpo.get("model_init_kwargs") or {}), "dtype": dtype if dtype == "auto" else getattr(torch, dtype)}
+        if config.model.lora and config.model.lora.quantize:
+            from grpo_rlvr.training.settings import quantization  # the samples are those of the quantised base, as in training
+
+            options["quantization_config"] = quantization(config)
         tokenizer = _transformers().AutoTokenizer.from_pretrained(name, **shared)
         model = _transformers().AutoModelForCausalLM.from_pretrained(name, **options)
-        return (model if "device_map" in options else model.to(device_type(config))), tokenizer
+        placed = "device_map" in options or options.get("quantization_config") is not None
+        return (model if placed else model.to(device_type(config))), tokenizer
 
     return _load(config, load)
 

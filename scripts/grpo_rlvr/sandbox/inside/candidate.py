@@ -4,6 +4,7 @@ Nothing in this process decides anything. It never holds an expected value, and 
 what a call returned; the comparison happens outside.
 """
 
+import _sitebuiltins
 import builtins
 import gc
 import io
@@ -13,16 +14,33 @@ import signal
 import sys
 import threading
 import types
+import typing
 
 from code_blocks import choose
 from sandbox_inside import frames, jail, values
 
 FILE = "solution.py"
+# What LeetCode has ready for its `class Solution`, and completions in its form do not import.
+TYPING = (
+    "Any",
+    "Callable",
+    "Deque",
+    "DefaultDict",
+    "Dict",
+    "FrozenSet",
+    "Iterable",
+    "Iterator",
+    "List",
+    "Optional",
+    "Sequence",
+    "Set",
+    "Tuple",
+    "Union",
+)
 
 
 def enter(stdin, stdout, stderr, keep, limits):
     """Become a process fit to run foreign code; `keep` are descriptors that stay open (numbers change), returned in their order."""
-    os.setsid()
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGPIPE, signal.SIGCHLD):
         signal.signal(number, signal.SIG_DFL if number != signal.SIGPIPE else signal.SIG_IGN)
     high = [os.dup2(fd, 100 + place, inheritable=False) for place, fd in enumerate(keep)]
@@ -35,20 +53,27 @@ def enter(stdin, stdout, stderr, keep, limits):
     os.chdir(limits.get("cwd", "/tmp"))
     jail.limit(limits["memory_mib"], limits["processes"], limits["file_mib"], limits["cpu_s"])
     jail.set_dumpable(True)
-    sys.stdin = sys.__stdin__ = io.TextIOWrapper(io.BufferedReader(io.FileIO(0, closefd=False)), "utf-8", "surrogateescape")
-    sys.stdout = sys.__stdout__ = _writer(1, "surrogateescape", False)
-    sys.stderr = sys.__stderr__ = _writer(2, "backslashreplace", True)
+    sys.stdin = sys.__stdin__ = _stream(0, "<stdin>", "r", "surrogateescape")
+    sys.stdout = sys.__stdout__ = _stream(1, "<stdout>", "w", "surrogateescape")
+    sys.stderr = sys.__stderr__ = _stream(2, "<stderr>", "w", "backslashreplace")
     sys.argv = [FILE]
+    for name in ("exit", "quit"):  # of the module `site`, which may not be there
+        setattr(builtins, name, _sitebuiltins.Quitter(name, "Ctrl-D (i.e. EOF)"))
     return kept
 
 
-def _writer(fd, errors, line_buffering):
-    return io.TextIOWrapper(io.BufferedWriter(io.FileIO(fd, "w", closefd=False)), "utf-8", errors, line_buffering=line_buffering)
+def _stream(fd, name, mode, errors):
+    """As the interpreter's own: with a name and a mode, which code for fast input and output looks at."""
+    raw = io.FileIO(fd, mode, closefd=False)
+    raw.name = name
+    stream = io.TextIOWrapper(io.BufferedReader(raw) if mode == "r" else io.BufferedWriter(raw), "utf-8", errors, line_buffering=fd == 2)
+    stream.mode = mode
+    return stream
 
 
 def load(text, names, module_name="candidate", program=False):
-    """Run the code that a completion hands in, as the module `module_name`; returns the module."""
-    code = choose(text, names, program)
+    """Run the code that a completion (UTF-8, also of surrogates) hands in, as the module `module_name`; returns the module."""
+    code = choose(text.decode("utf-8", "surrogatepass"), names, program)
     if code is None:
         raise SyntaxError("no finished block of code")
     compiled = compile(code, FILE, "exec", dont_inherit=True, optimize=0)
@@ -56,6 +81,12 @@ def load(text, names, module_name="candidate", program=False):
     module = types.ModuleType(module_name)
     module.__file__ = FILE
     sys.modules[module_name] = module
+    if "class Solution" in code:
+        module.__dict__.update((name, getattr(typing, name)) for name in TYPING)
+    if sys.version_info >= (3, 14) and ("multiprocessing" in code or "ProcessPool" in code):
+        import multiprocessing
+
+        multiprocessing.set_start_method("fork")  # the other ways read the code from a file, and there is none
     gc.enable()
     exec(compiled, module.__dict__)
     return module

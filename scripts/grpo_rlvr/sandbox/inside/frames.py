@@ -8,7 +8,10 @@ MOST_BYTES = 32 * 1024 * 1024
 
 def pack(message):
     """The bytes of one message."""
-    body = json.dumps(message, separators=(",", ":")).encode()
+    return pack_bytes(json.dumps(message, separators=(",", ":")).encode())
+
+
+def pack_bytes(body):
     return len(body).to_bytes(4, "big") + body
 
 
@@ -23,16 +26,21 @@ def send_bytes(fd, data):
         view = view[os.write(fd, view) :]
 
 
-def receive(fd):
-    """One message, or None at the end of the pipe; ValueError for what is no message."""
+def receive(fd, most=MOST_BYTES):
+    """One message, or None at the end of the pipe; ValueError for what is no message, or a longer one."""
+    body = receive_bytes(fd, most)
+    return None if body is None else json.loads(body.decode())
+
+
+def receive_bytes(fd, most=MOST_BYTES):
+    """The body of one message as it came."""
     head = _exactly(fd, 4)
     if head is None:
         return None
     size = int.from_bytes(head, "big")
-    if size > MOST_BYTES:
+    if size > most:
         raise ValueError(f"a message of {size} bytes")
-    body = _exactly(fd, size)
-    return None if body is None else json.loads(body.decode())
+    return _exactly(fd, size)
 
 
 def _exactly(fd, count):

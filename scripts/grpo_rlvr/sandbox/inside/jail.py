@@ -14,7 +14,8 @@ CLONE_CHILD_SETTID, CLONE_NEWCGROUP, CLONE_NEWUTS, CLONE_NEWNET = 0x1000000, 0x2
 CLONE_NEWNS, CLONE_NEWIPC, CLONE_NEWUSER, CLONE_NEWPID = 0x20000, 0x8000000, 0x10000000, 0x20000000
 MS_RDONLY, MS_NOSUID, MS_NODEV, MS_NOEXEC, MS_REC, MS_PRIVATE = 1, 2, 4, 8, 0x4000, 0x40000
 PR_SET_DUMPABLE, PR_SET_SECCOMP, PR_SET_CHILD_SUBREAPER, PR_SET_NO_NEW_PRIVS = 4, 22, 36, 38
-EPERM, ENOSYS = 1, 38
+EPERM, ENOSYS, M_PERTURB = 1, 38, -6
+STACK_BYTES = 64 << 20
 ALLOW, ERRNO, KILL = 0x7FFF0000, 0x50000, 0x80000000
 
 _libc = ctypes.CDLL(None, use_errno=True)
@@ -22,7 +23,8 @@ _libc.pthread_self.restype = ctypes.c_void_p
 
 # What a solution never needs and what widens the ground that it could attack: tracing other processes, mounting, new name
 # spaces, keys, BPF, performance counters, page-fault handlers, io_uring, handles to files, the clock and the kernel
-# itself, and memory that no limit of the job counts (memfd, System V). Name: (number on x86_64, number on aarch64).
+# itself, memory that no limit of the job counts (memfd, System V), and sessions, each of which the kernel may grant as much
+# of the processors as all of another job (sched_autogroup_enabled). Name: (number on x86_64, number on aarch64).
 DENIED = {
     "ptrace": (101, 117), "process_vm_readv": (310, 270), "process_vm_writev": (311, 271), "process_madvise": (440, 440),
     "pidfd_getfd": (438, 438), "kcmp": (312, 272), "mount": (165, 40), "umount2": (166, 39), "pivot_root": (155, 41), "chroot": (161, 51),
@@ -36,7 +38,7 @@ DENIED = {
     "setdomainname": (171, 162), "iopl": (172, None), "ioperm": (173, None), "modify_ldt": (154, None), "vhangup": (153, 58),
     "lookup_dcookie": (212, 18), "fanotify_init": (300, 262), "memfd_create": (319, 279), "memfd_secret": (447, 447), "shmget": (29, 194),
     "shmat": (30, 196), "shmctl": (31, 195), "msgget": (68, 186), "msgsnd": (69, 189), "msgctl": (71, 187), "semget": (64, 190),
-    "semop": (65, 193), "semctl": (66, 191), "semtimedop": (220, 192), "mq_open": (240, 180), "mq_unlink": (241, 181),
+    "semop": (65, 193), "semctl": (66, 191), "semtimedop": (220, 192), "mq_open": (240, 180), "mq_unlink": (241, 181), "setsid": (112, 157),
 }  # fmt: skip
 # machine: (audit number of the architecture, clone, clone3, place in DENIED's pairs)
 MACHINES = {"x86_64": (0xC000003E, 56, 435, 0), "aarch64": (0xC00000B7, 220, 435, 1)}
@@ -78,6 +80,12 @@ def _thread_id_address():
     return 0
 
 
+def forget_what_is_freed(wanted):
+    """Whether the C library overwrites memory that is given back (glibc; see mallopt(3)): a fork inherits also what is no longer in use."""
+    if hasattr(_libc, "mallopt"):
+        _libc.mallopt(M_PERTURB, 0xA5 if wanted else 0)
+
+
 def private_mounts(tmp_mib):
     """A /proc of the new process name space, and empty /tmp and /dev/shm of bounded size; the process must be the first in there."""
     _mount(b"proc", b"/proc", b"proc", MS_NOSUID | MS_NODEV | MS_NOEXEC, None)
@@ -102,6 +110,9 @@ def limit(memory_mib, processes, file_mib, cpu_s):
         hard = resource.getrlimit(name)[1]
         value = value if hard == resource.RLIM_INFINITY else min(value, hard)
         resource.setrlimit(name, (value, value))
+    # Deep recursion through C (a cached function, a sort's key) needs more than the usual 8 MiB; counts as memory once it is used.
+    hard = resource.getrlimit(resource.RLIMIT_STACK)[1]
+    resource.setrlimit(resource.RLIMIT_STACK, (STACK_BYTES if hard == resource.RLIM_INFINITY else min(STACK_BYTES, hard), hard))
 
 
 def drop_capabilities():

@@ -19,6 +19,8 @@ OPERATIONS = {
     "isinstance": lambda kind, value: isinstance(value, kind), "reversed": reversed, "format": format,
     "enter": lambda manager: type(manager).__enter__(manager), "exit": lambda manager: type(manager).__exit__(manager, None, None, None),
 }  # fmt: skip
+for _name in ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "matmul", "and", "or", "xor", "lshift", "rshift"):
+    OPERATIONS["i" + _name] = getattr(operator, "i" + _name)
 _MUTABLE = (list, dict, set, bytearray)
 
 
@@ -32,6 +34,8 @@ class Session:
         kind = request["op"]
         if kind == "names":
             return {"v": {"l": [{"l": [name, self._kind(value)]} for name, value in self.module.__dict__.items() if not name.startswith("__")]}}
+        if kind == "entry":
+            return {"v": self._encode(candidate.entry(self.module, request["name"]))}
         if kind == "global":
             return {"v": self._encode(self.module.__dict__[request["name"]])}
         arguments = [values.decode(arg, self._object) for arg in request.get("args", [])]

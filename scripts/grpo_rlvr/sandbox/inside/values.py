@@ -4,12 +4,15 @@ What crosses is plain data of exact built-in types. A subclass crosses as the bu
 methods is ever called on the other side, and anything else crosses as an opaque `{"o": [type name, truth]}` that equals nothing.
 """
 
+import collections
 import datetime
 import sys
 from decimal import Decimal
 from fractions import Fraction
 
-MOST_NODES, MOST_DEPTH, MOST_HEX = 200_000, 100, 200_000
+MOST_NODES, MOST_DEPTH, MOST_HEX = 1_000_000, 100, 200_000
+# Of a fraction, whose every reading costs a greatest common divisor; of keys with one hash, which cost the square of their number.
+MOST_FRACTION_HEX, MOST_TWINS = 20_000, 64
 _SMALL = 2**53
 
 
@@ -68,16 +71,21 @@ class Encoder:
             return {"t": [self.encode(item, depth + 1) for item in tuple.__iter__(value)]}
         if dict in bases:
             return {"d": [[self.encode(k, depth + 1), self.encode(v, depth + 1)] for k, v in dict.items(value)]}
-        if set in bases or frozenset in bases:
-            return {"s": [self.encode(item, depth + 1) for item in (set if set in bases else frozenset).__iter__(value)]}
+        if set in bases:
+            return {"s": [self.encode(item, depth + 1) for item in set.__iter__(value)]}
+        if frozenset in bases:
+            return {"z": [self.encode(item, depth + 1) for item in frozenset.__iter__(value)]}
         if bytes in bases or bytearray in bases:
             return {"b": bytes(value).hex()}
         if complex in bases:
             return {"c": [float.hex(value.real), float.hex(value.imag)]}
         if kind is Fraction:
-            return {"q": [_whole(value.numerator), _whole(value.denominator)]}
+            return {"q": [_whole(value.numerator, MOST_FRACTION_HEX), _whole(value.denominator, MOST_FRACTION_HEX)]}
         if kind is Decimal:
-            return {"D": str(value)}
+            text = str(value)
+            if len(text) > MOST_HEX:
+                raise TooLarge(f"a decimal number of {len(text)} characters")
+            return {"D": text}
         if kind is datetime.datetime or kind is datetime.date or kind is datetime.time:
             return {"T": [kind.__name__, value.isoformat()]}
         if kind is datetime.timedelta:
@@ -98,71 +106,93 @@ def decode(tagged, handle=None):
     Args:
         handle: called with the body of an `{"h": ...}` tag, which stands for an object on the other side.
     """
-    if tagged is None or type(tagged) in (bool, int, str):
-        return tagged
-    if type(tagged) is not dict or len(tagged) != 1:
-        raise ValueError("no tagged value")
-    ((tag, body),) = tagged.items()
     try:
-        return _DECODERS[tag](body, handle)
+        return _Decoder(handle).decode(tagged)
     except Exception:  # whatever a candidate makes up
         raise ValueError("no tagged value") from None
 
 
-def _many(make):
-    return lambda body, handle: make(decode(item, handle) for item in body)
+class _Decoder:
+    """Reads one value; as much as an Encoder writes, and no more."""
+
+    def __init__(self, handle):
+        self.handle, self.left = handle, MOST_NODES
+
+    def decode(self, tagged):
+        kind = type(tagged)
+        if kind is str or kind is int or kind is bool or tagged is None:
+            return tagged
+        if kind is not dict:
+            raise ValueError("no tagged value")
+        ((tag, body),) = tagged.items()
+        return _DECODERS[tag](body, self)
+
+    def all(self, body):
+        if type(body) is not list:
+            raise ValueError("no list")
+        self.left -= len(body)
+        if self.left < 0:
+            raise TooLarge("the value is too large")
+        decode = self.decode
+        return [decode(item) for item in body]
+
+    def keys(self, body):
+        found = self.all(body)
+        if len(found) > MOST_TWINS and max(collections.Counter(map(hash, found)).values()) > MOST_TWINS:
+            raise TooLarge("too many keys with one hash")
+        return found
 
 
-def _decode_dict(body, handle):
-    return {_key(decode(k, handle)): decode(v, handle) for k, v in body}
+def _decode_dict(body, decoder):
+    return dict(zip(decoder.keys([k for k, _ in body]), decoder.all([v for _, v in body])))
 
 
-def _key(value):
-    try:
-        hash(value)
-    except TypeError:
-        raise ValueError("an unhashable key") from None
-    return value
+def _decode_number(text, most):
+    if len(text) > most + 3:
+        raise TooLarge("a number of too many digits")
+    return text
 
 
-def _decode_time(body, handle):
+def _decode_time(body, decoder):
     name, text = body
     if name == "timedelta":
         return datetime.timedelta(*text)
     return {"date": datetime.date, "datetime": datetime.datetime, "time": datetime.time}[name].fromisoformat(text)
 
 
-def _decode_set(body, handle):
-    return {_key(decode(item, handle)) for item in body}
+def _decode_fraction(body, decoder):
+    parts = [part if type(part) is int else int(_decode_number(part["i"], MOST_FRACTION_HEX), 16) for part in body]
+    return Fraction(*parts)
 
 
-def _decode_handle(body, handle):
-    if handle is None:
+def _decode_handle(body, decoder):
+    if decoder.handle is None:
         raise ValueError("a handle where none is expected")
-    return handle(body)
+    return decoder.handle(body)
 
 
 _DECODERS = {
-    "i": lambda body, handle: int(body[:MOST_HEX], 16),
-    "f": lambda body, handle: float.fromhex(body),
-    "l": _many(list),
-    "t": _many(tuple),
-    "s": _decode_set,
+    "i": lambda body, decoder: int(_decode_number(body, MOST_HEX), 16),
+    "f": lambda body, decoder: float.fromhex(body),
+    "l": lambda body, decoder: decoder.all(body),
+    "t": lambda body, decoder: tuple(decoder.all(body)),
+    "s": lambda body, decoder: set(decoder.keys(body)),
+    "z": lambda body, decoder: frozenset(decoder.keys(body)),
     "d": _decode_dict,
-    "b": lambda body, handle: bytes.fromhex(body),
-    "c": lambda body, handle: complex(float.fromhex(body[0]), float.fromhex(body[1])),
-    "q": lambda body, handle: Fraction(decode(body[0]), decode(body[1])),
-    "D": lambda body, handle: Decimal(body),
+    "b": lambda body, decoder: bytes.fromhex(body),
+    "c": lambda body, decoder: complex(float.fromhex(body[0]), float.fromhex(body[1])),
+    "q": _decode_fraction,
+    "D": lambda body, decoder: Decimal(_decode_number(body, MOST_HEX)),
     "T": _decode_time,
-    "o": lambda body, handle: Opaque(str(body[0])[:100], body[1] if type(body[1]) is bool else None),
+    "o": lambda body, decoder: Opaque(str(body[0])[:100], body[1] if type(body[1]) is bool else None),
     "h": _decode_handle,
 }
 
 
-def _whole(number):
+def _whole(number, most_hex=MOST_HEX):
     if -_SMALL < number < _SMALL:
         return number
-    if number.bit_length() > 4 * MOST_HEX:
+    if number.bit_length() > 4 * most_hex:
         raise TooLarge(f"a whole number of {number.bit_length()} bits")
     return {"i": hex(number)}
 

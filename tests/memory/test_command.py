@@ -1,0 +1,176 @@
+"""The command as people and programs meet it."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+
+import memory_plan
+import pytest
+from conftest import ROOT
+from grpo_rlvr.memory.estimate import PHASES, TERMS
+
+CONFIG = str(ROOT / "templates" / "config.yaml")
+SCRIPT = str(ROOT / "scripts" / "memory_plan.py")
+
+
+@pytest.fixture
+def plan(capsys):
+    """Run the script in this process: (exit code, stdout, stderr)."""
+
+    def run(*args: str) -> tuple[int, str, str]:
+        code = memory_plan.main([str(a) for a in args])
+        out = capsys.readouterr()
+        return code, out.out, out.err
+
+    return run
+
+
+def answer(plan, *args: str) -> tuple[int, dict]:
+    code, out, err = plan(*args, "--json")
+    assert len(out.splitlines()) == 1
+    return code, json.loads(out)
+
+
+def test_the_template_fits_a_4090(plan):
+    code, result = answer(plan, CONFIG, "--gpu", "rtx-4090")
+    assert (code, result["schema"], result["verdict"], result["fits"]) == (0, "grpo-rlvr/memory-plan/1", "FITS", True)
+    assert [p["name"] for p in result["phases"]] == list(PHASES)
+    for phase in result["phases"]:
+        assert sum(phase["terms"].values()) == pytest.approx(phase["peak_gib"], abs=0.02)
+    assert result["peak_gib"] == max(p["peak_gib"] for p in result["phases"])
+    assert result["low_gib"] < result["peak_gib"] < result["high_gib"] <= result["usable_gib"]
+
+
+def test_what_does_not_fit_says_no_and_what_to_do(plan):
+    code, out, err = plan(CONFIG, "--gpu", "rtx-4090", "--model", "Qwen/Qwen2.5-7B-Instruct")
+    assert code == 1 and out == ""
+    assert err.startswith("NO  ") and "decides: training step" in err.splitlines()[1] and "--fit" in err.splitlines()[-1]
+
+
+def test_fit_answers_with_a_patch(plan):
+    code, result = answer(plan, CONFIG, "--gpu", "rtx-4090", "--model", "Qwen/Qwen2.5-7B-Instruct", "--fit")
+    assert code == 0 and result["verdict"] == "NO" and result["fit"]["verdict"] == "FITS"
+    assert result["fit"]["patch"]["model"]["lora"]["r"] == 16
+    assert result["cluster"]["gpus"] > 1 and "accelerate launch" in result["cluster"]["command"]
+
+
+def test_fit_of_what_cannot_fit(plan):
+    code, result = answer(plan, "--model", "deepseek-ai/DeepSeek-V3", "--gpu", "t4", "--fit")
+    assert (code, result["fit"]) == (1, None)
+
+
+@pytest.mark.parametrize("what", ["completion", "generations", "batch", "model"])
+def test_max(plan, what):
+    code, result = answer(plan, CONFIG, "--gpu", "rtx-4090", "--max", what)
+    assert code == 0 and result["max"]["of"] == what and result["max"]["value"]
+
+
+def test_gpus_compares_all_known(plan):
+    code, result = answer(plan, CONFIG, "--gpus")
+    assert code == 0 and len(result["gpus"]) == 23
+    verdicts = {row["gpu"]: row["verdict"] for row in result["gpus"]}
+    assert verdicts["h200"] == "FITS" and verdicts["t4"] in ("FITS", "TIGHT", "NO")
+
+
+@pytest.mark.parametrize("term", TERMS)
+def test_every_term_is_explained(plan, term):
+    code, result = answer(plan, CONFIG, "--gpu", "rtx-4090", "--vllm", "--explain", term)
+    found = result["explain"]
+    assert code == 0 and all(found[k] for k in ("formula", "numbers", "source", "smaller"))
+
+
+@pytest.mark.parametrize(
+    ("args", "code", "words"),
+    [
+        ([], 2, "neither a config nor a model"),
+        (["nowhere.yaml", "--gpu", "t4"], 2, "there is no such file"),
+        ([CONFIG], 2, "no GPU is named"),
+        ([CONFIG, "--gpu", "h1000"], 2, "did you mean `h100-80gb`?"),
+        ([CONFIG, "--gpu", "t4", "--model", "org/nobody-knows-this"], 3, "config.json"),
+        ([CONFIG, "--gpu", "t4", "--explain", "weigts"], 2, "did you mean `weights`?"),
+        ([CONFIG, "--gpu", "t4", "--set", "grpo.max_completion_lenght=4"], 2, "did you mean `max_completion_length`?"),
+        ([CONFIG, "--gpu", "t4", "--set", "nonsense"], 2, "SECTION.KEY=VALUE"),
+        ([CONFIG, "--gpu", "t4", "--set", "grpo.optim=galore_adamw"], 2, "galore_adamw"),
+        ([CONFIG, "--gpu", "t4", "--trl", "latest"], 2, "not a version"),
+        ([CONFIG, "--gpu", "t4", "--trl", "0.9"], 2, "no GRPO trainer"),
+        ([CONFIG, "--gpu-memory", "-3"], 2, "above 0"),
+        ([CONFIG, "--gpu-bandwidth", "100"], 2, "--gpu-memory"),
+        ([CONFIG, "--gpu", "t4", "--set", "grpo.max_completion_length=null"], 2, "of any length"),
+        ([CONFIG, "--gpu", "t4", "--set", "grpo.model_init_kwargs={quantization_config: {load_in_4bit: true}}"], 2, "without adapters"),
+    ],
+)  # fmt: skip
+def test_mistakes_are_named_with_their_fix(plan, args, code, words, monkeypatch, tmp_path):
+    monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path))
+    got, result = answer(plan, *args)
+    assert got == code
+    assert words in json.dumps(result["error"], ensure_ascii=False)
+
+
+@pytest.mark.parametrize(("flags", "bits"), [(["--lora"], "none"), (["--lora", "64"], "none"), (["--qlora"], "nf4-double")])
+def test_adapters_by_a_flag(plan, flags, bits):
+    _, result = answer(plan, CONFIG, "--gpu", "rtx-4090", "--model", "Qwen/Qwen3-4B", *flags)
+    assert result["settings"]["quantization"] == bits and result["settings"]["lora_rank"] == (64 if "64" in flags else 16)
+
+
+def test_an_own_gpu_by_its_numbers(plan):
+    code, result = answer(plan, CONFIG, "--gpu", "my card", "--gpu-memory", "11.6")
+    assert code == 0 and result["usable_gib"] == 11.6
+    assert answer(plan, CONFIG, "--gpu", "h100", "--gpu-memory", "8")[0] == 1
+
+
+@pytest.mark.parametrize("width", [80, 120])
+@pytest.mark.parametrize("extra", [["--fit"], ["--gpus"], ["--max", "batch"], ["--explain", "layer"], ["--list"]], ids=lambda e: e[0])
+def test_no_line_is_wider_than_the_terminal(plan, width, extra):
+    if extra == ["--list"]:
+        _, _, err = plan("--list", "--width", width)
+    else:
+        _, _, err = plan(CONFIG, "--gpu", "rtx-4090", "--model", "Qwen/Qwen3-30B-A3B", "--vllm", "--width", width, *extra)
+    wide = [line for line in err.splitlines() if len(line) > width and " " in line.strip()]
+    assert wide == []
+
+
+def test_the_version_of_trl_is_named_and_matters(plan):
+    now, old = (answer(plan, CONFIG, "--gpu", "h200", "--trl", v)[1] for v in ("1.16", "0.18"))
+    assert now["trl"]["loss"] == "chunked" and old["trl"]["loss"] == "logits"
+    assert old["peak_gib"] > now["peak_gib"]
+
+
+def test_the_longest_prompt_comes_from_the_data(plan, project):
+    config = project / "config.yaml"
+    rows = [{"prompt": "x" * n, "answer": "1"} for n in (30, 3000, 300)]
+    (project / "train.jsonl").write_text("".join(json.dumps(r) + "\n" for r in rows), encoding="utf-8")
+    args = (str(config), "--gpu", "t4", "--model", "Qwen/Qwen2.5-0.5B-Instruct")
+    result = answer(plan, *args)[1]
+    assert result["settings"]["prompt_tokens"] == 1000 + 32 and "3000 bytes" in " ".join(result["assumed"])
+    assert answer(plan, *args, "--prompt-tokens", "77")[1]["settings"]["prompt_tokens"] == 77
+
+
+def test_nothing_heavy_is_imported_and_nothing_is_written(tmp_path):
+    code = f"import sys; sys.argv = ['memory_plan.py', {CONFIG!r}, '--gpu', 'rtx-4090', '--fit']\nimport runpy\n"
+    code += f"try: runpy.run_path({SCRIPT!r}, run_name='__main__')\nexcept SystemExit as e: assert e.code == 0\n"
+    code += "print(sorted(set(sys.modules) & {'torch', 'transformers', 'trl', 'numpy', 'jsonschema', 'rich', 'datasets', 'requests', 'socket'}))"
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, cwd=tmp_path, env={**os.environ, "PYTHONPATH": str(ROOT / "scripts")}
+    )
+    heavy = set(json.loads(done.stdout.strip().replace("'", '"')))
+    assert heavy <= {"socket"} and list(tmp_path.iterdir()) == []  # importlib.metadata brings socket in
+
+
+def test_hostile_text_in_a_config_does_not_reach_the_terminal(plan, tmp_path):
+    (tmp_path / "config.json").write_text(json.dumps({"model_type": "\x1b[31mred\x07"}), encoding="utf-8")
+    _, _, err = plan("--model", str(tmp_path), "--gpu", "t4")
+    assert "\x1b" not in err and "\\x1b" in err
+
+
+def test_examples_of_the_help_run(plan):
+    text = memory_plan.build_parser().format_help()
+    examples = re.findall(r"python memory_plan\.py (.*)", text)
+    assert len(examples) >= 5
+    for example in examples:
+        args = [CONFIG if a == "config.yaml" else a for a in example.split()]
+        code, _, err = plan(*args, *([] if "--gpu" in args or "--gpus" in args else ["--gpu", "rtx-4090"]))
+        assert code in (0, 1), err

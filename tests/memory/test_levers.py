@@ -1,0 +1,126 @@
+"""What --fit prints can be written into the config, loads, and fits."""
+
+from __future__ import annotations
+
+import pytest
+import yaml
+from grpo_rlvr.config import config_from, load_config
+from grpo_rlvr.memory.levers import apply_patch, cheapest_fit, launch_command, options, tidy_patch
+from grpo_rlvr.memory.plan import make_plan
+from grpo_rlvr.memory.reading import read_workload
+from grpo_rlvr.memory.report import patch_yaml
+from grpo_rlvr.memory.search import MAXIMA, fitting, largest, smallest_cluster
+from grpo_rlvr.training.lint import lint
+
+BASE = {
+    "data": {"train": "train.jsonl", "prompt_tokens": 512}, "rewards": [{"use": "exact"}],
+    "grpo": {"num_generations": 8, "per_device_train_batch_size": 8, "gradient_accumulation_steps": 4, "max_completion_length": 1024},
+}  # fmt: skip
+
+
+def raw_config(name: str, gpu: str, **more) -> dict:
+    return apply_patch({**BASE, "model": {"name_or_path": name}, "hardware": {"gpu": gpu}}, more)
+
+
+def workload(raw: dict, tmp_path, **options_):
+    return read_workload(config_from(raw, tmp_path / "config.yaml"), **options_)
+
+
+EAGER = {"attn_implementation": "eager"}
+ADAPTERS = {"model": {"lora": {}, "dtype": "bfloat16"}, "grpo": {"use_vllm": True}}
+CASES = {
+    "small model, small GPU": raw_config("Qwen/Qwen2.5-1.5B-Instruct", "rtx-4090", grpo={"use_vllm": True}),
+    "full to adapters": raw_config("Qwen/Qwen2.5-3B-Instruct", "rtx-4090", grpo={"use_vllm": True}),
+    "to four bits": raw_config("Qwen/Qwen2.5-7B-Instruct", "rtx-4090", grpo={"use_vllm": True}),
+    "reference model": raw_config("Qwen/Qwen2.5-3B-Instruct", "h100-80gb", grpo={"use_vllm": True, "beta": 0.04, "vllm_gpu_memory_utilization": 0.3}),
+    "share too large": raw_config("Qwen/Qwen2.5-1.5B-Instruct", "h100-80gb", grpo={"use_vllm": True, "vllm_gpu_memory_utilization": 0.9}),
+    "long context": raw_config("meta-llama/Llama-3.1-8B-Instruct", "a100-80gb", model={"lora": {}, "dtype": "bfloat16"},
+                               grpo={"use_vllm": True, "learning_rate": 1e-5}),
+    "no checkpointing": raw_config("Qwen/Qwen3-1.7B", "h100-80gb", grpo={"gradient_checkpointing": False}),
+    "generation_batch_size": raw_config("Qwen/Qwen3-1.7B", "rtx-5090", grpo={"gradient_accumulation_steps": None, "generation_batch_size": 64}),
+    "several GPUs": raw_config("Qwen/Qwen3-8B", "h100-80gb", hardware={"count": 8}, grpo={"use_vllm": True}),
+    "32B": raw_config("Qwen/Qwen3-32B", "h200", grpo={"use_vllm": True}),
+    "70B": raw_config("meta-llama/Llama-3.3-70B-Instruct", "b200", grpo={"use_vllm": True}),
+    "eager": raw_config("Qwen/Qwen2.5-0.5B-Instruct", "l4", grpo={"model_init_kwargs": EAGER, "max_completion_length": 8192}),
+    "a rate that bf16 survives": raw_config("Qwen/Qwen3-4B", "a100-80gb", grpo={"learning_rate": 1e-5}),
+    "spark": raw_config("Qwen/Qwen3-8B", "dgx-spark", grpo={"use_vllm": True}),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_the_patch_loads_and_the_plan_fits(name, tmp_path):
+    raw = CASES[name]
+    w = workload(raw, tmp_path)
+    assert not make_plan(w).fits
+    fit = cheapest_fit(w)
+    patch = tidy_patch(fit.patch, raw)
+    path = tmp_path / "patched.yaml"
+    path.write_text(yaml.safe_dump(apply_patch(raw, patch)), encoding="utf-8")
+    again = read_workload(load_config(path))
+    assert make_plan(again).verdict == "FITS"
+    assert again.but(assumed=(), updates=None) == fit.plan.workload.but(assumed=(), updates=None)
+    assert [f for f in lint(load_config(path), world=again.world) if f.level == "error"] == []
+    assert again.generation_batch == w.generation_batch  # the same completions are compared
+
+
+def test_the_cheapest_change_is_taken_first(tmp_path):
+    fit = cheapest_fit(workload(CASES["share too large"], tmp_path))
+    assert [lever.name for lever, _, _ in fit.steps] == ["vllm"]
+
+
+def test_what_fits_is_left_alone(tmp_path):
+    fit = cheapest_fit(workload(raw_config("Qwen/Qwen2.5-0.5B-Instruct", "h200"), tmp_path))
+    assert fit.steps == () and fit.patch == {}
+
+
+def test_what_cannot_fit_has_no_fit_but_a_cluster(tmp_path):
+    w = workload(raw_config("meta-llama/Llama-3.3-70B-Instruct", "l40s", grpo={"use_vllm": True}), tmp_path)
+    assert cheapest_fit(w) is None or not make_plan(w).fits
+    cluster = smallest_cluster(w)
+    assert cluster.plan.fits and cluster.gpus > 8 and cluster.train % cluster.nodes == 0
+    assert f"--num_processes {cluster.train}" in cluster.command
+    assert smallest_cluster(w, most=cluster.gpus // 2) is None
+
+
+def test_bfloat16_weights_are_not_offered_where_they_would_not_train(tmp_path):
+    slow = workload(raw_config("Qwen/Qwen3-4B", "a100-80gb"), tmp_path)
+    assert "dtype" not in {lever.name for found in options(slow) for lever in found}
+    assert "dtype" in {lever.name for found in options(slow.but(learning_rate=1e-5)) for lever in found}
+
+
+ONE_LONG = {"per_device_train_batch_size": 1, "gradient_accumulation_steps": 8, "max_completion_length": 8192}
+
+
+def test_an_old_trl_is_offered_the_new_one(tmp_path):
+    w = workload(raw_config("Qwen/Qwen2.5-0.5B-Instruct", "l4", grpo=ONE_LONG), tmp_path, trl="0.18")
+    fit = cheapest_fit(w)
+    trl = [lever for lever, _, _ in fit.steps if lever.name == "trl"]
+    assert trl and "pip install" in trl[0].action
+
+
+def test_a_patch_deletes_only_what_is_there():
+    patch = {"grpo": {"beta": 0.0, "generation_batch_size": None}}
+    assert tidy_patch(patch, {"grpo": {"beta": 0.1}}) == {"grpo": {"beta": 0.0}}
+    assert tidy_patch(patch, {"grpo": {"generation_batch_size": 8}}) == patch
+    assert apply_patch({"grpo": {"generation_batch_size": 8, "x": 1}}, patch) == {"grpo": {"x": 1, "beta": 0.0}}
+    assert patch_yaml(patch) == "grpo:\n  beta: 0.0\n# delete grpo.generation_batch_size\n"
+
+
+@pytest.mark.parametrize("what", MAXIMA)
+def test_the_largest_fits_and_the_next_does_not(what, tmp_path):
+    w = workload(raw_config("Qwen/Qwen2.5-7B-Instruct", "a100-80gb", **ADAPTERS), tmp_path)
+    found = largest(w, what)
+    assert found.value and found.plan.fits
+    raw = apply_patch(raw_config("Qwen/Qwen2.5-7B-Instruct", "a100-80gb", **ADAPTERS), found.patch)
+    assert make_plan(workload(raw, tmp_path)).fits
+    if what == "batch":
+        assert fitting(w.but(batch=found.value + 1)) is None
+    if what == "completion":
+        assert fitting(w.but(completion=found.value + 64)) is None or found.limited == "the model's own context"
+
+
+def test_launch_commands_name_the_engine(tmp_path):
+    w = workload(CASES["several GPUs"], tmp_path)
+    assert "--fsdp_version 2" in launch_command(w.but(sharding="fsdp2"))
+    assert "--zero_stage 3" in launch_command(w.but(sharding="zero3"))
+    assert launch_command(w.but(count=1)) == "python train.py config.yaml"

@@ -1,0 +1,153 @@
+"""The commands of `--launch`: read back by accelerate's own parser, and as references/scaling.md prints them."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+
+import pytest
+from conftest import ROOT
+from grpo_rlvr.config import load_config
+from grpo_rlvr.training.scaling import engine_file, launch_problems, plan, text, trainers
+
+BASE = """\
+model: {name_or_path: owner/model}
+data: {train: owner/data}
+rewards: [{use: math}]
+grpo: {per_device_train_batch_size: 8, gradient_accumulation_steps: 4, num_generations: 8%s}
+hardware: %s
+"""
+SERVER = ", use_vllm: true, vllm_mode: server, vllm_max_model_length: 4096"
+
+
+def config(tmp_path, hardware, grpo=""):
+    (tmp_path / "config.yaml").write_text(BASE % (grpo, hardware))
+    return load_config(tmp_path / "config.yaml")
+
+
+def parsed(command):
+    """What accelerate makes of a training command."""
+    from accelerate.commands.launch import _validate_launch_command, launch_command_parser
+
+    arguments = command.arguments[command.arguments.index("accelerate.commands.launch") + 1 :]
+    return _validate_launch_command(launch_command_parser().parse_args(arguments))[0]
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize(
+    ("engine", "expected"),
+    [
+        ("ddp", {"multi_gpu": True}),
+        ("fsdp2", {"use_fsdp": True, "fsdp_version": "2"}),
+        ("zero2", {"use_deepspeed": True, "zero_stage": 2}),
+        ("zero3", {"use_deepspeed": True, "zero_stage": 3}),
+    ],
+)
+def test_accelerate_reads_what_was_meant(tmp_path, engine, expected):
+    made = plan(config(tmp_path, f"{{count: 8, sharding: {engine}}}"), "train.py", flags=["--resume"])
+    (command,) = made.commands
+    read = parsed(command)
+    assert (read.num_processes, read.num_machines, read.mixed_precision) == (8, 1, "bf16")
+    assert (read.training_script, read.training_script_args) == ("train.py", [str(tmp_path / "config.yaml"), "--resume"])
+    for name, value in expected.items():
+        assert str(getattr(read, name)) == str(value), name
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_several_machines_differ_in_their_rank_only(tmp_path):
+    made = plan(config(tmp_path, "{count: 8, nodes: 4, sharding: fsdp2}"), "train.py", main_ip="10.0.0.1")
+    assert made.processes == 32
+    read = [parsed(c) for c in made.commands]
+    assert [r.machine_rank for r in read] == [0, 1, 2, 3]
+    assert {(r.num_processes, r.num_machines, r.main_process_ip, int(r.main_process_port)) for r in read} == {(32, 4, "10.0.0.1", 29500)}
+
+
+def test_the_files_are_trl_s(tmp_path):
+    assert all(engine_file(name).is_file() for name in ("single_gpu", "multi_gpu", "fsdp2", "zero2", "zero3"))
+    assert "single_gpu.yaml" in str(plan(config(tmp_path, "{}"), "train.py").commands[0])
+
+
+def test_a_server_has_gpus_of_its_own(tmp_path):
+    started = plan(config(tmp_path, "{count: 8, vllm_server: {start: true, gpus: 2}}", SERVER), "train.py")
+    (command,) = started.commands
+    assert started.processes == 6
+    assert (command.environment["CUDA_VISIBLE_DEVICES"], command.environment["GRPO_RLVR_SERVER_GPUS"]) == ("0,1,2,3,4,5", "6,7")
+    server, training = plan(config(tmp_path, "{count: 8, vllm_server: {gpus: 2}}", SERVER), "train.py").commands
+    assert (server.role, server.environment["CUDA_VISIBLE_DEVICES"]) == ("serve", "6,7")
+    assert server.arguments[:5] == ["vllm", "serve", "owner/model", "--host", "127.0.0.1"]
+    assert training.environment["CUDA_VISIBLE_DEVICES"] == "0,1,2,3,4,5" and "GRPO_RLVR_SERVER_GPUS" not in training.environment
+
+
+def test_on_several_machines_the_server_has_the_last(tmp_path):
+    loaded = config(tmp_path, "{count: 8, nodes: 3, vllm_server: {gpus: 8}}", SERVER)
+    made = plan(loaded, "train.py", main_ip="10.0.0.1", server_ip="10.0.0.3")
+    server, *training = made.commands
+    assert (made.processes, trainers(loaded)) == (16, 16)
+    assert (server.machine, server.arguments[server.arguments.index("--host") + 1]) == (2, "10.0.0.3")
+    assert server.arguments[server.arguments.index("--data-parallel-size") + 1] == "8"
+    assert [c.machine for c in training] == [0, 1] and {c.environment["GRPO_RLVR_SERVER_HOST"] for c in training} == {"10.0.0.3"}
+
+
+@pytest.mark.parametrize(
+    ("hardware", "grpo", "said"),
+    [
+        ("{count: 2, sharding: fsdp2}", ", use_cpu: true, bf16: false", "silently train as ddp"),
+        ("{nodes: 2}", ", use_cpu: true, bf16: false", "machines on CPUs"),
+        ("{count: 6}", ", use_vllm: true, vllm_tensor_parallel_size: 4", "no multiple of 4"),
+        ("{sharding: zero3}", "", "one GPU trains"),
+    ],
+)
+def test_plans_that_cannot_be_started(tmp_path, hardware, grpo, said):
+    problems = launch_problems(config(tmp_path, hardware, grpo), go=False)
+    assert len(problems) == 1 and said in str(problems[0])
+
+
+def test_what_is_only_missing_here_counts_when_it_is_to_start_here(tmp_path, monkeypatch):
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    loaded = config(tmp_path, "{count: 8, sharding: zero3}")
+    assert launch_problems(loaded, go=False) == [] and "deepspeed" in str(launch_problems(loaded, go=True)[0])
+
+
+@pytest.fixture
+def small(project, untaught_model):
+    shutil.copytree(untaught_model, project / "model")
+    text = (project / "config.yaml").read_text().replace("  use_cpu: true\n", "").replace("  bf16: false\n", "")
+    (project / "config.yaml").write_text(text + "hardware: {count: 2, nodes: 2}\n")
+    return project
+
+
+@pytest.mark.model
+def test_the_script_prints_the_plan_and_writes_nothing(small):
+    command = [sys.executable, str(ROOT / "scripts/train.py"), str(small / "config.yaml"), "--launch"]
+    done = subprocess.run([*command, "--json"], capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr
+    result = json.loads(done.stdout)
+    assert (result["schema"], result["processes"], len(result["commands"])) == ("grpo-rlvr/launch/1", 4, 2)
+    assert not (small / "run").exists()
+    done = subprocess.run([*command, "--go", "--machine-rank", "2"], capture_output=True, text=True, timeout=300)
+    assert done.returncode == 2 and "--main-ip" in done.stderr and "0 to 1" in done.stderr
+
+
+def test_the_reference_shows_what_the_script_prints(tmp_path, monkeypatch):
+    page = (ROOT / "references/scaling.md").read_text()
+    for title, hardware, grpo in (
+        ("one machine, the engine beside the training", "{count: 8, sharding: fsdp2}", ", use_vllm: true, vllm_max_model_length: 4096"),
+        ("one machine, the server on GPUs of its own", "{count: 8, sharding: fsdp2, vllm_server: {start: true, gpus: 2}}", SERVER),
+        ("three machines, the last one serves", "{count: 8, nodes: 3, sharding: zero3, vllm_server: {gpus: 8}}", SERVER),
+    ):
+        printed = text(plan(config(tmp_path, hardware, grpo), "train.py", main_ip="10.0.0.1", server_ip="10.0.0.3"))
+        printed = printed.replace(str(engine_file("fsdp2").parent), "TRL/accelerate_configs").replace(str(tmp_path / "config.yaml"), "config.yaml")
+        assert printed in page, f"{title}\n{printed}"
+
+
+def test_the_job_script_is_sound_shell():
+    done = subprocess.run(["bash", "-n", str(ROOT / "templates/slurm.sbatch")], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    script = (ROOT / "templates/slurm.sbatch").read_text()
+    parser = (ROOT / "templates/train.py").read_text()
+    for flag in ("--launch", "--go", "--resume", "--machine-rank", "--main-ip", "--server-ip"):
+        assert flag in script and f'"{flag}"' in parser
+    if linter := shutil.which("shellcheck"):
+        assert subprocess.run([linter, str(ROOT / "templates/slurm.sbatch")], capture_output=True, text=True).stdout == ""
