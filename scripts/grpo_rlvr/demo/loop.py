@@ -113,7 +113,8 @@ def _label(config: Config) -> int:
 
 def _train(project: Project) -> tuple[int, dict]:
     """Run the recipe itself on the project's config; its exit code and result."""
-    args = argparse.Namespace(config=str(project.config), check=False, resume=False, without_gate=None, json=False, out=_ProgressLines())
+    off = dict.fromkeys(("check", "resume", "allow_changes", "merge", "json"), False)
+    args = argparse.Namespace(config=str(project.config), without_gate=None, out=_ProgressLines(), **off)
     # runpy makes a module without an entry in sys.modules; the recipe needs none.
     recipe = runpy.run_path(str(TEMPLATE), run_name="recipe")
     return recipe["train"](args)
