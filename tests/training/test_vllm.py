@@ -72,6 +72,8 @@ def environment(project: Path, **more: str) -> dict[str, str]:
     ours = {
         "PYTHONPATH": str(ROOT / "tests/vllm_cpu/site"), "GRPO_RLVR_TEST_WEIGHTS": str(project / "weights"),
         "VLLM_CPU_KVCACHE_SPACE": "1", "VLLM_CPU_OMP_THREADS_BIND": "nobind", "VLLM_NO_USAGE_STATS": "1", "OMP_NUM_THREADS": "1",
+        # No compiling: it takes longer than two steps of a tiny model, and a C++ compiler.
+        "TORCHDYNAMO_DISABLE": "1", "VLLM_USE_AOT_COMPILE": "0",
     }  # fmt: skip
     return {**os.environ, **ours, **more}
 
