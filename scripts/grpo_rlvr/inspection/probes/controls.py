@@ -36,7 +36,7 @@ def control_trials(subject: Subject) -> list[Trial]:
             trials.append(Trial(i, subject.samples[i]["completion"], "shuffled_golds", "against another row's gold", columns=columns))
         if subject.kind == "none" and (k := _other_prompt(subject, i, place)) is not None:
             trials.append(Trial(k, subject.samples[i]["completion"], "other_prompts", "under another prompt"))
-        if best is not None and i != best and _another(subject, best, i):
+        if best is not None and i != best and (_another(subject, best, i) or _same_schema_other_prompt(subject, best, i)):
             trials.append(Trial(i, subject.samples[best]["completion"], "constant_completion", "the completion that earns most"))
     return trials
 
@@ -117,6 +117,11 @@ def _another(subject: Subject, i: int, j: int) -> bool:
     words = any(may_name_the_same(a, b) for a in mine for b in theirs)
     stated = completion_text(subject.samples[i]["completion"]) if len(theirs[0]) > 40 else ""
     return not words and all(differs(b, mine) and clearly_differs(b, mine) for b in theirs) and (not stated or differs(stated, theirs))
+
+
+def _same_schema_other_prompt(subject: Subject, i: int, j: int) -> bool:
+    """Where one schema stands for all rows, whatever fits it may be paid for every prompt: that is worth a word."""
+    return subject.kind == "schema" and canonical(subject.samples[i]["prompt"]) != canonical(subject.samples[j]["prompt"])
 
 
 def _other_prompt(subject: Subject, i: int, turn: int) -> int | None:
