@@ -32,6 +32,7 @@ OF_THE_LAUNCHER = ("RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "GROU
 OF_THE_LAUNCHER_PREFIXES = ("TORCHELASTIC_", "ROLE_", "ACCELERATE_", "FSDP_")
 SAY_EVERY_S = 20.0
 LAST_LINES = 8
+STOP_S = 60.0  # the guard kills what is left after 15 s
 
 
 def section(config: Config) -> VllmServerSection:
@@ -136,7 +137,12 @@ class VllmServer:
         if self.guard is None:
             return
         self.guard.stdin.close()
-        self.guard.wait()
+        try:
+            self.guard.wait(timeout=STOP_S)
+        except subprocess.TimeoutExpired:
+            say(f"warning: the vLLM server has not ended after {STOP_S:g} s; look for process {self.guard.pid} and its children")
+            self.guard.kill()
+            self.guard.wait()
         self.guard = None
 
     def alive(self) -> bool:
