@@ -59,7 +59,11 @@ class RunFolder:
             steps = json.loads(self.result.read_text(encoding="utf-8")).get("steps", "?")
             raise UserError(
                 "run",
-                Problem("run.folder", f"{self.root} already holds a finished run ({steps} steps)", "choose another run.folder; nothing was changed"),
+                Problem(
+                    "run.folder",
+                    f"{self.root} already holds a finished run ({steps} steps)",
+                    "choose another run.folder (and set run.gate to this one's inspection/gate.json: nobody reads again); nothing was changed",
+                ),
             )
         done = self.progress.last_step()
         if not resume and (done or list(self.checkpoints.glob("checkpoint-*"))):
