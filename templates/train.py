@@ -124,7 +124,7 @@ def train(args) -> tuple[int, dict]:
         return launch.finish(trainer, run, gate)
 
 
-if __name__ == "__main__":
+def build_parser():
     parser = cli.parser("train.py", "Train with GRPO, after the inspection gate.", [
         "train.py config.yaml --check     everything but the training",
         "train.py config.yaml --dry-step  one worst-case step on this device, beside the memory plan",
@@ -145,6 +145,10 @@ if __name__ == "__main__":
     parser.add_argument("--server-ip", metavar="ADDRESS", help="with --launch: address of the last machine, where it serves vLLM")
     parser.add_argument("--without-gate", metavar="REASON", help="train without an open gate; the reason is recorded in the run")
     parser.add_argument("--json", action="store_true", help="one JSON object on stdout at the end; progress lines go to stderr")
-    arguments = parser.parse_args()
+    return parser
+
+
+if __name__ == "__main__":
+    arguments = build_parser().parse_args()
     arguments.out = sys.stderr if arguments.json else sys.stdout
     sys.exit(cli.run(train, arguments))

@@ -89,7 +89,7 @@ def trace_step(
         reference = _on_meta(config, DTYPES[weights], None, targets, False).eval().requires_grad_(False)
         _fake_parameters(reference, fake)
     tracker = Tracker()
-    with fake:
+    with fake, _without_kernels():
         if checkpointing:
             model.gradient_checkpointing_enable(gradient_checkpointing_kwargs={"use_reentrant": False})
             if lora:
@@ -227,11 +227,25 @@ def _steps(model, reference, tracker, batch, prompt, completion, lora, accumulat
     return out
 
 
+@contextlib.contextmanager
+def _without_kernels():
+    """TRL's Triton kernels, which fake tensors cannot run, do nothing meanwhile."""
+    import trl.kernels.chunked_logprob as kernels
+
+    names = ("_forward_tile", "_backward_tile", "_addmm_fp32")
+    kept = {name: getattr(kernels, name) for name in names}
+    try:
+        for name in names:
+            setattr(kernels, name, lambda *args, **kwargs: None)
+        yield
+    finally:
+        for name, kernel in kept.items():
+            setattr(kernels, name, kernel)
+
+
 def _chunked(base, hidden, ids, completion):
     import trl.kernels.chunked_logprob as kernels
 
-    for name in ("_forward_tile", "_backward_tile", "_addmm_fp32"):
-        setattr(kernels, name, lambda *args, **kwargs: None)
     h = hidden[:, :-1][:, -completion:].reshape(-1, hidden.size(-1)).clone()
     target = ids[:, -completion:].reshape(-1)
     lp, *_ = kernels.ChunkedLogProbFunction.apply(h, base.lm_head.weight, base.lm_head.bias, target, 1.0, 32768, None, 1.0, ("log_probs", "entropy"))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import contextlib
 import datetime
 import io
@@ -113,10 +112,10 @@ def _label(config: Config) -> int:
 
 def _train(project: Project) -> tuple[int, dict]:
     """Run the recipe itself on the project's config; its exit code and result."""
-    off = dict.fromkeys(("check", "resume", "allow_changes", "merge", "json"), False)
-    args = argparse.Namespace(config=str(project.config), without_gate=None, out=_ProgressLines(), **off)
     # runpy makes a module without an entry in sys.modules; the recipe needs none.
     recipe = runpy.run_path(str(TEMPLATE), run_name="recipe")
+    args = recipe["build_parser"]().parse_args([str(project.config)])
+    args.out = _ProgressLines()
     return recipe["train"](args)
 
 
