@@ -233,6 +233,7 @@ def stopped(trainer, run: RunFolder, stop) -> tuple[int, dict]:
     if is_main_process():
         saved = f"checkpoint-{step} is saved; go on with --resume" if trainer.args.save_strategy != "no" else "nothing is saved (save_strategy: no)"
         say(f"stopped by {name} at step {step} of {steps}; {saved}")
+    _leave_together()
     return 128 + stop.received, {"schema": "grpo-rlvr/result/1", "finished": False, "stopped_by": name, "steps": step, "max_steps": steps}
 
 
@@ -250,7 +251,17 @@ def finish(trainer, run: RunFolder, gate: dict) -> tuple[int, dict]:
         result |= {"model": "train/model", "model_step": of_model, "at": _now(), **gate}
         write_json(run.result, "result", 1, result)
         say(f"done: {step} steps; model in {run.model}")
+    _leave_together()
     return EXIT_YES, {"schema": "grpo-rlvr/result/1", **result}
+
+
+def _leave_together() -> None:
+    """End the process group while all are still there: a thread of it that outlives the interpreter aborts a run that is done."""
+    import torch.distributed as dist
+
+    if dist.is_available() and dist.is_initialized():
+        dist.barrier()
+        dist.destroy_process_group()
 
 
 def _before_and_after(run: RunFolder, step: int) -> dict:
