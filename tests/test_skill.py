@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shutil
@@ -109,3 +110,35 @@ def test_inline_dependencies_are_those_of_the_project(script):
         expected = [d for d in project["dependencies"] if re.match(r"[\w-]+", d)[0] in LIGHT[script.name]]
     assert inline == {"requires-python": project["requires-python"], "dependencies": sorted(expected)}
     assert os.access(script, os.X_OK)
+
+
+# ---- what can be asked for is written down
+def written() -> str:
+    files = [ROOT / "SKILL.md", ROOT / "README.md", ROOT / "templates" / "config.yaml", *sorted((ROOT / "references").glob("*.md"))]
+    return "\n".join(path.read_text(encoding="utf-8") for path in files)
+
+
+def own_keys(node: dict, path: tuple[str, ...] = ()) -> list[str]:
+    """The config's keys but for those of `grpo:`, which are TRL's own and documented there."""
+    found = own_keys(node["items"], path) if isinstance(node.get("items"), dict) else []
+    for key, inside in node.get("properties", {}).items():
+        if (*path, key) != ("grpo",):
+            found += [".".join((*path, key)), *own_keys(inside, (*path, key))]
+    return found
+
+
+def test_each_setting_is_named_in_a_document():
+    keys = own_keys(json.loads(read("templates/config.schema.json")))
+    assert len(keys) > 50
+    text = written()
+    assert [key for key in keys if not re.search(rf"\b{key.rpartition('.')[2]}\b", text)] == []
+
+
+@pytest.mark.parametrize("script", sorted(p.name for p in (ROOT / "scripts").glob("*.py")))
+def test_each_flag_is_named_in_a_document(script):
+    text, flags = written(), set()
+    for sub in [[], *([["run"], ["review"], ["gate"]] if script == "inspect_rewards.py" else [])]:
+        shown = subprocess.run([sys.executable, str(ROOT / "scripts" / script), *sub, "--help"], capture_output=True, text=True).stdout
+        flags |= set(re.findall(r"(?<![\w-])--[a-z][a-z-]+", shown))
+    assert len(flags) > 2
+    assert sorted(flag for flag in flags if not re.search(rf"{flag}(?![\w-])", text)) == []

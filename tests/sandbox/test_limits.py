@@ -132,6 +132,13 @@ def f():
     assert answer.reason == "done" and answer.results[0].value == 1
 
 
+def test_a_program_that_never_stops_printing_has_no_more_time_than_others(open_one):
+    """Little by little, so that its output is far from the limit when its time is up."""
+    for pause in ("", "\n    time.sleep(0.0001)"):
+        (answer,) = open_one(timeout_s=0.5).run([Program(f"import time\nwhile True:\n    print('x', flush=True){pause}", [""])])
+        assert (answer.reason, answer.results) == ("time", ())
+
+
 def test_each_call_has_its_own_time_and_all_have_a_bound(open_one):
     code = "import time\ndef f(s):\n    time.sleep(s)\n    return s"
     pool = open_one(timeout_s=0.3)

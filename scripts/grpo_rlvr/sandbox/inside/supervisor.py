@@ -161,6 +161,8 @@ def _program(job, text, settings):
                 total += len(data)
                 if total > settings["output_bytes"]:
                     return "output", -1, b""
+                if data and status is None and child.spent(True):  # whoever never stops printing never lets us wait
+                    return child.reason, -1, b""
                 if data:
                     continue
                 open_pipe = False
