@@ -20,7 +20,7 @@ from grpo_rlvr.sandbox.limits import Limits
 
 INSIDE = Path(__file__).with_name("inside")
 # In the order of their imports.
-MODULES = ("frames", "jail", "values", "candidate", "session", "testing", "supervisor")
+MODULES = ("frames", "jail", "values", "candidate", "session", "stand_ins", "pytest_stand_in", "testing", "child", "supervisor")
 READY_S, SPARE_S = 60.0, 15.0
 CHILD = b"c"
 
