@@ -132,3 +132,20 @@ def test_arrow_gives_back_what_inspection_sees(project, values):
     rows = rows_of(project, [{"prompt": "p", "answer": v} for v in values])
     assert list(to_dataset(rows)) == rows
     assert [type(r["answer"]) for r in to_dataset(rows)] == [type(r["answer"]) for r in rows]
+
+
+@pytest.mark.parametrize("kind", ["jsonl", "csv", "parquet"])
+def test_nothing_behind_the_limit_is_read(project, kind):
+    rows = [{"prompt": f"{i}+1?", "answer": str(i + 1)} for i in range(5)]
+    path = project / f"train.{kind}"
+    if kind == "parquet":
+        to_dataset(rows).to_parquet(path)
+    else:
+        lines = [json.dumps(row) for row in rows] if kind == "jsonl" else ["prompt,answer", *(f"{r['prompt']},{r['answer']}" for r in rows)]
+        path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    if kind != "parquet":
+        with open(path, "ab") as file:  # two buffers on, a byte that is no UTF-8
+            file.write(b" " * 100_000 + b"\n\xff\n")
+    config = project / "config.yaml"
+    config.write_text(config.read_text().replace("train: train.jsonl", f"train: {path.name}, limit: 3"))
+    assert [row["answer"] for row in load_rows(load_config(config), "train")] == ["1", "2", "3"]

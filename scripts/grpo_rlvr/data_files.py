@@ -15,7 +15,11 @@ SHOWN = 10  # rows named in one message; the rest is counted
 
 
 def read_source(config: Config, source: str, place: str) -> list[dict]:
-    """All rows of the source, or its first `data.limit`: a hub data set is then streamed up to there."""
+    """All rows of the source, or its first `data.limit`: nothing behind them is read (but in .json), or downloaded from the hub.
+
+    TRL takes endless streams, we do not: the gate's fingerprint, the check of each gold, the search for held-out prompts among the training
+    ones and an exact resume need rows that are known beforehand.
+    """
     return _read_all(config, source, place, config.data.limit)[: config.data.limit]
 
 
@@ -27,7 +31,7 @@ def _read_all(config: Config, source: str, place: str, limit: int | None) -> lis
         if reader is None:
             raise UserError("data", Problem(place, f"cannot read '{path.suffix}' files ({source})", "use .jsonl, .json, .csv or .parquet"))
         try:
-            return reader(path, place)
+            return reader(path, place, limit)
         except UnicodeDecodeError as exc:
             raise UserError("data", Problem(place, f"{source} is not UTF-8 text (byte {exc.start})", "convert the file to UTF-8")) from exc
     if path.is_dir() or not looks_like_hub_name(source):
@@ -41,10 +45,12 @@ def _read_all(config: Config, source: str, place: str, limit: int | None) -> lis
     return _read_hub(source, "train" if place == "data.train" else "test", place, limit)
 
 
-def _read_jsonl(path: Path, place: str) -> list[dict]:
+def _read_jsonl(path: Path, place: str, limit: int | None) -> list[dict]:
     rows, problems = [], []
     with open(path, encoding="utf-8-sig") as lines:
         for number, line in enumerate(lines, 1):
+            if limit is not None and len(rows) >= limit:
+                break
             if not line.strip():
                 continue
             try:
@@ -63,7 +69,7 @@ def _read_jsonl(path: Path, place: str) -> list[dict]:
     return rows
 
 
-def _read_json(path: Path, place: str) -> list[dict]:
+def _read_json(path: Path, place: str, limit: int | None) -> list[dict]:
     try:
         rows = json.loads(path.read_text(encoding="utf-8-sig"))
     except (ValueError, RecursionError) as exc:
@@ -73,11 +79,11 @@ def _read_json(path: Path, place: str) -> list[dict]:
     return rows
 
 
-def _read_csv(path: Path, place: str) -> list[dict]:
+def _read_csv(path: Path, place: str, limit: int | None) -> list[dict]:
     try:
         with open(path, encoding="utf-8-sig", newline="") as lines:
             reader = csv.DictReader(lines)
-            rows = list(reader)
+            rows = list(islice(reader, limit))
     except csv.Error as exc:
         raise UserError("data", Problem(place, f"{path.name} cannot be read as CSV: {exc}", "use .jsonl")) from exc
     twice = sorted({name for name in reader.fieldnames or [] if (reader.fieldnames or []).count(name) > 1})
@@ -89,13 +95,17 @@ def _read_csv(path: Path, place: str) -> list[dict]:
     return rows
 
 
-def _read_parquet(path: Path, place: str) -> list[dict]:
+def _read_parquet(path: Path, place: str, limit: int | None) -> list[dict]:
     try:
         import pyarrow.parquet as parquet
     except ImportError as exc:
         raise missing_package("pyarrow", "reading .parquet data", "pip install datasets") from exc
     try:
-        return parquet.read_table(path).to_pylist()
+        if limit is None:
+            return parquet.read_table(path).to_pylist()
+        with parquet.ParquetFile(path) as file:
+            batches = file.iter_batches(batch_size=min(limit, 65536))
+            return list(islice((row for batch in batches for row in batch.to_pylist()), limit))
     except Exception as exc:
         raise UserError("data", Problem(place, f"{path.name} cannot be read as Parquet: {str(exc)[:120]}")) from exc
 
