@@ -159,3 +159,29 @@ def test_a_process_that_is_killed_ends_the_run_and_it_goes_on_as_if_nothing_had_
     assert "going on from checkpoint-4" in done.stderr
     assert steps(folder) == list(range(1, STEPS + 1))
     assert noted(folder) == noted(whole)
+
+
+LEAVING = """
+import atexit, os, sys, threading, time
+from grpo_rlvr.training.process import leave_together
+import torch.distributed as dist
+
+class Teardown:
+    def __del__(self, write=os.write):
+        write(1, b"teardown")
+
+kept = sys.modules["kept"] = Teardown()
+atexit.register(print, "handler", flush=False)
+threading.Thread(target=lambda: (time.sleep(0.3), print("thread"))).start()
+if sys.argv[1] == "several":
+    dist.init_process_group("gloo", init_method="tcp://127.0.0.1:0?rank=0&world_size=1")
+leave_together(5)
+sys.exit(5)
+"""
+
+
+@pytest.mark.parametrize(("processes", "ends"), [("several", "thread\nhandler\n"), ("one", "thread\nhandler\nteardown")])
+def test_a_process_of_several_leaves_with_its_code_and_without_the_teardown_that_aborts(processes, ends):
+    environment = {**os.environ, "PYTHONPATH": str(ROOT / "scripts")}
+    done = subprocess.run([sys.executable, "-c", LEAVING, processes], capture_output=True, text=True, env=environment, timeout=120)
+    assert (done.returncode, done.stdout) == (5, ends), done.stderr

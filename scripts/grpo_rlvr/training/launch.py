@@ -30,7 +30,7 @@ from grpo_rlvr.training.epochs import Layout
 from grpo_rlvr.training.guards import FailedBatch, RewardFailures
 from grpo_rlvr.training.held_out import compare, describe, read_header, read_records, record_path
 from grpo_rlvr.training.preflight import check, check_disk, check_golds, check_prompt, look_again, model_parameters, processes, report_check
-from grpo_rlvr.training.process import explained_failures, is_main_process, load_on_numbered_cpus, loading_errors, quiet_known_noise
+from grpo_rlvr.training.process import explained_failures, is_main_process, leave_together, load_on_numbered_cpus, loading_errors, quiet_known_noise
 from grpo_rlvr.training.run_folder import RunFolder
 from grpo_rlvr.training.settings import build_grpo_config, check_launch, check_machine, grpo_settings, peft_config
 from grpo_rlvr.training.setup import Setup
@@ -233,7 +233,7 @@ def stopped(trainer, run: RunFolder, stop) -> tuple[int, dict]:
     if is_main_process():
         saved = f"checkpoint-{step} is saved; go on with --resume" if trainer.args.save_strategy != "no" else "nothing is saved (save_strategy: no)"
         say(f"stopped by {name} at step {step} of {steps}; {saved}")
-    _leave_together()
+    leave_together(128 + stop.received)
     return 128 + stop.received, {"schema": "grpo-rlvr/result/1", "finished": False, "stopped_by": name, "steps": step, "max_steps": steps}
 
 
@@ -251,17 +251,8 @@ def finish(trainer, run: RunFolder, gate: dict) -> tuple[int, dict]:
         result |= {"model": "train/model", "model_step": of_model, "at": _now(), **gate}
         write_json(run.result, "result", 1, result)
         say(f"done: {step} steps; model in {run.model}")
-    _leave_together()
+    leave_together(EXIT_YES)
     return EXIT_YES, {"schema": "grpo-rlvr/result/1", **result}
-
-
-def _leave_together() -> None:
-    """End the process group while all are still there: a thread of it that outlives the interpreter aborts a run that is done."""
-    import torch.distributed as dist
-
-    if dist.is_available() and dist.is_initialized():
-        dist.barrier()
-        dist.destroy_process_group()
 
 
 def _before_and_after(run: RunFolder, step: int) -> dict:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import importlib.metadata
 import logging
 import os
+import sys
 from collections.abc import Iterator
 
 from grpo_rlvr.config import Config
@@ -87,6 +89,35 @@ def load_on_numbered_cpus() -> None:
     import torch
 
     torch.serialization.register_package(0, lambda storage: None, lambda storage, location: storage if location.startswith("cpu:") else None)
+
+
+def leave_together(code: int) -> None:
+    """One of several processes is done: end the process group while all are there, and in the end skip the teardown of C++ libraries.
+
+    Threads of theirs that are still there then abort the process (torch 2.13 with gloo: one run in thirty on a busy machine), and its launcher
+    calls the run, which is finished and saved, a failure. What `atexit` has to do, and other Python threads, end as ever before.
+    """
+    import torch.distributed as dist
+
+    if dist.is_available() and dist.is_initialized():
+        dist.barrier()
+        dist.destroy_process_group()
+        _codes.append(code)
+
+
+_codes: list[int] = []
+
+
+def _skip_teardown() -> None:
+    if _codes:
+        with contextlib.suppress(OSError, ValueError):  # a reader that has gone
+            sys.stdout.flush()
+            sys.stderr.flush()
+        os._exit(_codes[-1])
+
+
+# Registered first, called last.
+atexit.register(_skip_teardown)
 
 
 def quiet_known_noise() -> None:
