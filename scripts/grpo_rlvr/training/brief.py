@@ -71,11 +71,11 @@ def _text(path: Path) -> str:
 
 def _fields(text: str) -> dict[str, str]:
     """The text under each heading; where there is no such heading, what follows `Field:` at the start of a line."""
-    parts = re.split(r"^#{1,6}[ \t]+(.+?)[ \t#]*$", text, flags=re.MULTILINE)
-    headed = {re.sub(r"[*_`:]", "", name).strip().lower(): body.strip() for name, body in zip(parts[1::2], parts[2::2], strict=True)}
+    parts = re.split(r"^#{1,6}[ \t]+(.+)$", text, flags=re.MULTILINE)
+    headed = {re.sub(r"[*_`:#]", "", name).strip().lower(): body.strip() for name, body in zip(parts[1::2], parts[2::2], strict=True)}
     found = {}
     for field in FIELDS:
-        line = re.search(rf"^[-*\s]*\**{field}\**[ \t]*:[ \t*]*(.+)$", text, re.MULTILINE | re.IGNORECASE)
+        line = re.search(rf"^[-* \t]*{field}\**[ \t]*:[ \t*]*(.+)$", text, re.MULTILINE | re.IGNORECASE)
         found[field] = (headed.get(field.lower()) or (line[1].strip() if line else ""))[:MAX_FIELD]
     return found
 
@@ -100,7 +100,7 @@ def _method(path: Path, text: str, unread: list[Problem]) -> str | None:
 
 def _at_why(text: str) -> tuple[str, str]:
     """The decision, and the reason given for it."""
-    found = re.search(r"^\W*why\b\W*", text, re.MULTILINE | re.IGNORECASE)
+    found = re.search(r"^[-*_ \t]*why\b\W*", text, re.MULTILINE | re.IGNORECASE)
     return (text[: found.start()], text[found.end() :]) if found else (text, "")
 
 
@@ -125,7 +125,7 @@ def _hub_name(name: str) -> bool:
 
 
 def _data(text: str, places: Iterable[Path]) -> list[str]:
-    source = re.search(r"^\W*source\W*(.*)$", text, re.MULTILINE | re.IGNORECASE)
+    source = re.search(r"^[-* \t]*source\**[ \t]*:?[ \t*]*(.*)$", text, re.MULTILINE | re.IGNORECASE)
     text = source[1] if source else text
     words = [word.strip(".,;") for word in re.findall(r"[^\s`'\"()<>,]+", text)]
     files = [word for word in words if word.lower().endswith(DATA_FILES) and len(word) <= MAX_NAME]
@@ -140,7 +140,7 @@ def _seen_from_here(place: Path, name: str) -> str:
 
 def _gpus(text: str) -> list[str]:
     """Names of the hardware table, longest first: of `H100 80GB` no plain H100 is made."""
-    words, found, at = re.findall(r"[A-Za-z0-9]+", text)[:2000], [], 0
+    words, found, at = re.findall(r"[A-Za-z0-9]+", text)[:600], [], 0
     while at < len(words):
         for length in (4, 3, 2, 1):
             try:
