@@ -14,6 +14,7 @@ from conftest import ROOT, sums, write_rows
 from grpo_rlvr.config import load_config
 from grpo_rlvr.training import init
 from grpo_rlvr.training.filling import Choices, fill
+from grpo_rlvr.yaml_file import parse
 
 TRAIN = [sys.executable, str(ROOT / "scripts" / "train.py")]
 TEMPLATE = (ROOT / "templates" / "config.yaml").read_text(encoding="utf-8")
@@ -137,6 +138,14 @@ def test_the_prompt_for_tags_is_there_where_a_reward_reads_them(here, capsys, re
     write_rows(here / "data/train.jsonl", [{**row, "expected_calls": []} for row in sums(40)])
     config = load_config(written(capsys, "--reward", reward) / "config.yaml")
     assert (config.data.system_prompt is not None) is kept
+
+
+@pytest.mark.parametrize("name", ["a\nb", "2026-11-30", "1e-6", "...", "x: y # z", "- a", "{a}", "é", "null", "on", "~", "3", " a ", "'\"", "a, b"])
+def test_any_name_comes_back_from_the_text(name):
+    text = fill(TEMPLATE, Choices(name, name, [{"use": name, "args": {name: [name, 3, 0.5, None]}}], eval=name, columns={name: name}))
+    read = parse(text)
+    assert (read["model"]["name_or_path"], read["data"]["train"], read["data"]["eval"], read["data"]["columns"]) == (name, name, name, {name: name})
+    assert read["rewards"] == [{"use": name, "args": {name: [name, 3, 0.5, None]}}]
 
 
 def test_a_template_that_lost_a_line_is_noticed():
