@@ -79,8 +79,8 @@ def test_the_run_s_own_files_go_into_the_folder(here, capsys):
 
 
 def test_names_are_seen_from_the_config_s_folder(here, capsys):
-    (here / "elsewhere").mkdir()
-    os.symlink(here / "elsewhere", here / "run")  # the run's folder is a link, as to a larger disk
+    (here / "disk/much/elsewhere").mkdir(parents=True)
+    os.symlink(here / "disk/much/elsewhere", here / "run")  # the run's folder is a link, as to a larger disk
     write_rows(here / "odd: name, {of} #1\n.jsonl", sums(8, first=500))
     (here / "mine.py").write_text("def score(completions, answer):\n    return [0.0] * len(completions)\n")
     inner = "{use: length, weight: 0.5, args: {use: 'mine.py:score', target_tokens: 9}}"
@@ -95,7 +95,7 @@ def test_names_are_seen_from_the_config_s_folder(here, capsys):
         assert config.resolve(use.partition(":")[0]).samefile(here / "mine.py") and use.endswith(":score")
     assert not any(Path(name).is_absolute() for name in (config.model.name_or_path, config.data.train, config.data.eval, own.use))
     assert (length.weight, length.args["target_tokens"]) == (0.5, 9)
-    assert load_config(path).run_folder.samefile(here / "elsewhere")
+    assert load_config(path).run_folder.samefile(here / "disk/much/elsewhere")
 
 
 def test_absolute_names_and_those_of_the_hub_stay(here, capsys):

@@ -167,11 +167,14 @@ def test_the_script_prints_the_plan_and_writes_nothing(small):
 @pytest.mark.model
 def test_the_launch_says_what_does_not_fit_without_torch_and_checks_its_own_processes(small):
     path = small / "config.yaml"
-    text = (
-        path.read_text()
-        .replace("count: 2, nodes: 2", "gpu: rtx-4090, count: 2")
-        .replace("name_or_path: model", "name_or_path: Qwen/Qwen2.5-7B-Instruct")
-    )
+    text = path.read_text()
+    for old, new in (
+        ("count: 2, nodes: 2", "gpu: rtx-4090, count: 2"),
+        ("name_or_path: model", "name_or_path: Qwen/Qwen2.5-7B-Instruct"),
+        ("per_device_train_batch_size: 16", "per_device_train_batch_size: 4"),
+    ):
+        assert old in text
+        text = text.replace(old, new)
     path.write_text(text)
     script = str(ROOT / "scripts/train.py")
     code = f"import sys, runpy\nsys.argv = {[script, str(path), '--launch', '--json']!r}\ntry: runpy.run_path({script!r}, run_name='__main__')\n"
@@ -183,10 +186,10 @@ def test_the_launch_says_what_does_not_fit_without_torch_and_checks_its_own_proc
     assert "warning (memory-plan)" in done.stderr and "--fit" in done.stderr
     result = json.loads(done.stdout)
     assert result["memory"]["verdict"] == "NO" and [f["code"] for f in result["findings"]] == ["memory-plan"]
-    # 2 processes x 16 = 32 are 4 groups of 8; 3 x 5 x 1 are none.
-    path.write_text(text.replace("per_device_train_batch_size: 16", "per_device_train_batch_size: 5").replace("count: 2", "count: 3"))
+    # 2 processes x 4 are a group of 8; 3 x 4 cut one.
+    path.write_text(text.replace("count: 2", "count: 3"))
     done = subprocess.run([sys.executable, script, str(path), "--launch", "--json"], capture_output=True, text=True, timeout=300)
-    assert done.returncode == 2 and "15) is not a multiple of num_generations 8" in json.loads(done.stdout)["error"]["message"], done.stdout
+    assert done.returncode == 2 and "= 12) is not a multiple of num_generations 8" in json.loads(done.stdout)["error"]["message"], done.stdout
 
 
 def test_the_reference_shows_what_the_script_prints(tmp_path, monkeypatch):
