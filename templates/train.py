@@ -60,7 +60,7 @@ def train(args) -> tuple[int, dict]:
     # 2. Do the settings hang together, and can this machine run them?
     from grpo_rlvr.training import launch
 
-    findings = launch.check(config, rows, held_out)
+    findings = launch.check(config, rows, held_out, planned=args.launch)
     if args.launch:
         return launch.show_plan(config, args)
     run = launch.RunFolder(config.run_folder)
@@ -126,13 +126,14 @@ def train(args) -> tuple[int, dict]:
 
 def build_parser():
     parser = cli.parser("train.py", "Train with GRPO, after the inspection gate.", [
+        "train.py init DIR ...            a new run's files, filled in from flags; see train.py init --help",
         "train.py config.yaml --check     everything but the training",
         "train.py config.yaml --dry-step  one worst-case step on this device, beside the memory plan",
         "train.py config.yaml             train; one JSON line a logged step on stdout",
         "train.py config.yaml --resume    go on from the last whole checkpoint",
         "train.py config.yaml --launch    the commands for several GPUs or machines; --go starts them",
     ])  # fmt: skip
-    parser.add_argument("config", help="the config.yaml of the project")
+    parser.add_argument("config", help="the config.yaml of the project; or init, which makes one: train.py init --help")
     parser.add_argument("--check", action="store_true", help="check config, data, gate, settings and machine; do not train")
     parser.add_argument("--dry-step", action="store_true", help="measure the longest step on this device; needs no gate, keeps no weights")
     parser.add_argument("--resume", action="store_true", help="go on from the last whole checkpoint of the run folder")
@@ -149,6 +150,10 @@ def build_parser():
 
 
 if __name__ == "__main__":
+    if sys.argv[1:2] == ["init"]:  # a config of that name is ./init
+        from grpo_rlvr.training.init import main
+
+        sys.exit(main(sys.argv[2:]))
     arguments = build_parser().parse_args()
     arguments.out = sys.stderr if arguments.json else sys.stdout
     sys.exit(cli.run(train, arguments))

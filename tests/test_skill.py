@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from conftest import ROOT
 
-DOCUMENTS = ["SKILL.md", "README.md"]
+DOCUMENTS = ["SKILL.md", "README.md", "references/lifecycle.md"]
 # What a light script needs of the project's dependencies; any other gets all of them and those of training.
 LIGHT = {"memory_plan.py": {"pyyaml"}, "check_environment.py": {"jsonschema", "pyyaml", "rich"}, "diagnose.py": {"pyyaml"}}
 NOT_OURS = {".git", ".venv", "__pycache__", "runs", "build", "dist", ".pytest_cache", ".ruff_cache", ".hypothesis", "grpo_rlvr_training.egg-info"}
@@ -56,7 +56,7 @@ def test_each_flag_and_subcommand_named_is_there(document):
     flags: dict[str, set[str]] = {}
     for command in re.findall(r"(?:scripts/|templates/)((?!rewards)\w+\.py)((?: [^`\n|#]*)?)", read(document)):
         words = command[1].split()
-        script = command[0] + (f" {words[0]}" if words and words[0] in ("run", "review", "gate") else "")
+        script = command[0] + (f" {words[0]}" if words and words[0] in ("init", "run", "review", "gate") else "")
         flags.setdefault(script, set()).update(word for word in words if word.startswith("--"))
     assert flags
     for script, used in flags.items():
@@ -137,7 +137,8 @@ def test_each_setting_is_named_in_a_document():
 @pytest.mark.parametrize("script", sorted(p.name for p in (ROOT / "scripts").glob("*.py")))
 def test_each_flag_is_named_in_a_document(script):
     text, flags = written(), set()
-    for sub in [[], *([["run"], ["review"], ["gate"]] if script == "inspect_rewards.py" else [])]:
+    subs = {"inspect_rewards.py": [["run"], ["review"], ["gate"]], "train.py": [["init"]]}.get(script, [])
+    for sub in [[], *subs]:
         shown = subprocess.run([sys.executable, str(ROOT / "scripts" / script), *sub, "--help"], capture_output=True, text=True).stdout
         flags |= set(re.findall(r"(?<![\w-])--[a-z][a-z-]+", shown))
     assert len(flags) > 2

@@ -91,7 +91,8 @@ class Config:
 
     @property
     def run_folder(self) -> Path:
-        return self.resolve(self.run.folder)
+        folder = self.resolve(self.run.folder)
+        return folder.resolve() if ".." in folder.parts else folder
 
     @property
     def inspection_folder(self) -> Path:

@@ -117,3 +117,19 @@ def _syntax_problem(where: str, exc: yaml.YAMLError) -> Problem:
 def dump_mapping(value: dict) -> str:
     """`value` as YAML text that `read_mapping` reads back unchanged; keys keep their order."""
     return yaml.dump(value, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=120)
+
+
+def parse(text: str) -> Any:
+    """The value of YAML text, read as `read_mapping` reads a file. Raises yaml.YAMLError."""
+    return _Loader(text).get_single_data()
+
+
+def flow(value: Any) -> str:
+    """`value` in one line, as it may stand after `key: ` and be read back unchanged."""
+    dumped = [_flow(value, style) for style in (None, '"')]
+    return next(text for text in dumped if "\n" not in text)  # a line break in a name is written \n only in quotes
+
+
+def _flow(value: Any, style: str | None) -> str:
+    settings = {"sort_keys": False, "allow_unicode": True, "default_flow_style": True, "width": 1_000_000, "default_style": style}
+    return yaml.dump(value, Dumper=_Dumper, **settings).removesuffix("...\n").strip()

@@ -11,9 +11,15 @@ def lines(log):
 
 def test_line_has_the_five_keys_first_and_trl_names_after():
     line = progress_line({"loss": 0.5, "learning_rate": 1e-6, "reward": 0.25, "rewards/exact/mean": 0.25}, 3, 1.5, None, 12.0)
-    assert list(line)[:5] == list(FIRST_KEYS)
+    # The keys that a fine-tuning lifecycle polls for, by name and in this order.
+    assert list(line)[:5] == ["step", "loss", "lr", "mem_gb", "temp_c"] == list(FIRST_KEYS)
     assert (line["step"], line["loss"], line["lr"], line["mem_gb"], line["temp_c"]) == (3, 0.5, 1e-6, 1.5, None)
     assert (line["reward"], line["rewards/exact/mean"], line["eta_s"]) == (0.25, 0.25, 12.0)
+
+
+def test_all_five_keys_are_there_when_the_trainer_logged_none_of_them():
+    line = progress_line({"reward": 0.25}, 3, None, None, None)
+    assert [line[key] for key in FIRST_KEYS] == [3, None, None, None, None]
 
 
 def test_what_json_has_no_number_for_is_null_and_named():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -10,6 +11,7 @@ import sys
 import pytest
 from conftest import ROOT
 from grpo_rlvr.config import load_config
+from grpo_rlvr.training.memory_here import ask_plan
 from grpo_rlvr.training.scaling import engine_file, launch_problems, plan, text, trainers
 
 BASE = """\
@@ -110,6 +112,38 @@ def test_what_is_only_missing_here_counts_when_it_is_to_start_here(tmp_path, mon
     assert launch_problems(loaded, go=False) == [] and "deepspeed" in str(launch_problems(loaded, go=True)[0])
 
 
+# ---- what the memory plan says before the launch
+def asked(tmp_path, hardware, grpo=""):
+    loaded = config(tmp_path, hardware, grpo)
+    (tmp_path / "config.yaml").write_text((tmp_path / "config.yaml").read_text().replace("owner/model", "Qwen/Qwen2.5-7B-Instruct"))
+    return ask_plan(load_config(loaded.path))
+
+
+@pytest.mark.parametrize(
+    ("hardware", "grpo", "verdict", "words"),
+    [
+        ("{gpu: b300}", ", max_completion_length: 256", "FITS", ()),
+        ("{gpu: rtx-4090, count: 2}", "", "NO", ("each GPU (RTX 4090", "says NO", "optimizer")),
+        ("{gpu: h200}", ", max_completion_length: 256", "TIGHT", ("says TIGHT", "it may take up to")),
+    ],
+)
+def test_a_plan_that_does_not_fit_is_a_warning(tmp_path, hardware, grpo, verdict, words):
+    findings, memory = asked(tmp_path, hardware, grpo)
+    assert memory["verdict"] == verdict and [f.level for f in findings] == ["warning"] * bool(words)
+    assert (memory["high_gib"] <= memory["usable_gib"]) is (verdict == "FITS")
+    for f in findings:
+        assert all(word in f.message for word in words), f
+        assert f"memory_plan.py {tmp_path / 'config.yaml'} --fit" in f.fix
+
+
+def test_a_plan_that_cannot_be_made_is_said(tmp_path):
+    findings, memory = asked(tmp_path, "{count: 2}")
+    assert memory is None and findings[0].level == "note" and "hardware.gpu" in findings[0].message
+    findings, memory = asked(tmp_path, "{gpu: h2000}")
+    assert memory is None and findings[0].level == "warning" and "h2000" in findings[0].message
+    assert asked(tmp_path, "{gpu: h2000}", ", use_cpu: true, bf16: false") == ([], None)
+
+
 @pytest.fixture
 def small(project, untaught_model):
     shutil.copytree(untaught_model, project / "model")
@@ -128,6 +162,34 @@ def test_the_script_prints_the_plan_and_writes_nothing(small):
     assert not (small / "run").exists()
     done = subprocess.run([*command, "--go", "--machine-rank", "2"], capture_output=True, text=True, timeout=300)
     assert done.returncode == 2 and "--main-ip" in done.stderr and "0 to 1" in done.stderr
+
+
+@pytest.mark.model
+def test_the_launch_says_what_does_not_fit_without_torch_and_checks_its_own_processes(small):
+    path = small / "config.yaml"
+    text = path.read_text()
+    for old, new in (
+        ("count: 2, nodes: 2", "gpu: rtx-4090, count: 2"),
+        ("name_or_path: model", "name_or_path: Qwen/Qwen2.5-7B-Instruct"),
+        ("per_device_train_batch_size: 16", "per_device_train_batch_size: 4"),
+    ):
+        assert old in text
+        text = text.replace(old, new)
+    path.write_text(text)
+    script = str(ROOT / "scripts/train.py")
+    code = f"import sys, runpy\nsys.argv = {[script, str(path), '--launch', '--json']!r}\ntry: runpy.run_path({script!r}, run_name='__main__')\n"
+    code += "finally: print('torch' in sys.modules, file=sys.stderr)"
+    # What a scheduler says of its own processes (WORLD_SIZE) is not what `hardware:` asks for.
+    environment = {**os.environ, "PYTHONPATH": str(ROOT / "scripts"), "WORLD_SIZE": "3"}
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=300, env=environment)
+    assert done.returncode == 0 and done.stderr.splitlines()[-1] == "False", done.stderr
+    assert "warning (memory-plan)" in done.stderr and "--fit" in done.stderr
+    result = json.loads(done.stdout)
+    assert result["memory"]["verdict"] == "NO" and [f["code"] for f in result["findings"]] == ["memory-plan"]
+    # 2 processes x 4 are a group of 8; 3 x 4 cut one.
+    path.write_text(text.replace("count: 2", "count: 3"))
+    done = subprocess.run([sys.executable, script, str(path), "--launch", "--json"], capture_output=True, text=True, timeout=300)
+    assert done.returncode == 2 and "= 12) is not a multiple of num_generations 8" in json.loads(done.stdout)["error"]["message"], done.stdout
 
 
 def test_the_reference_shows_what_the_script_prints(tmp_path, monkeypatch):

@@ -66,7 +66,9 @@ def test_a_run_ends_with_progress_result_and_model(ready):
     lines = progress(ready)
     assert [line["step"] for line in lines] == list(range(1, 41))
     assert [json.loads(line) for line in done.stdout.splitlines()] == lines
-    for key in ("loss", "lr", "mem_gb", "temp_c", "reward", "rewards/letters/mean", "frac_reward_zero_std", "completions/mean_length",
+    assert all(list(line)[:5] == ["step", "loss", "lr", "mem_gb", "temp_c"] for line in lines)
+    assert all(isinstance(line[key], float) for line in lines for key in ("loss", "lr", "mem_gb"))
+    for key in ("reward", "rewards/letters/mean", "frac_reward_zero_std", "completions/mean_length",
                 "completions/clipped_ratio", "entropy", "step_time", "eta_s", "grad_norm"):  # fmt: skip
         assert key in lines[-1], key
     assert lines[-1]["eta_s"] == 0 and lines[-1]["mem_gb"] > 0.1

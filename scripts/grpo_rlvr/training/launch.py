@@ -29,7 +29,8 @@ from grpo_rlvr.training.adapter import RewardBatch
 from grpo_rlvr.training.epochs import Layout
 from grpo_rlvr.training.guards import FailedBatch, RewardFailures
 from grpo_rlvr.training.held_out import compare, describe, read_header, read_records, record_path
-from grpo_rlvr.training.preflight import check, check_disk, check_golds, check_prompt, look_again, model_parameters, processes, report_check
+from grpo_rlvr.training.memory_here import ask_plan
+from grpo_rlvr.training.preflight import check, check_disk, check_golds, check_prompt, look_again, model_parameters, processes, report_check, said
 from grpo_rlvr.training.process import explained_failures, is_main_process, leave_together, load_on_numbered_cpus, loading_errors, quiet_known_noise
 from grpo_rlvr.training.run_folder import RunFolder
 from grpo_rlvr.training.settings import build_grpo_config, check_launch, check_machine, grpo_settings, peft_config
@@ -84,11 +85,14 @@ def show_plan(config: Config, args: Any) -> tuple[int, dict]:
     python = sys.executable if args.go else "python"
     places = {"main_ip": args.main_ip or "MAIN_IP", "server_ip": args.server_ip or "SERVER_IP"}
     made = scaling.plan(config, os.path.abspath(sys.argv[0]), python, flags, **places)
+    findings, memory = ask_plan(config)
+    said(findings)
     print(scaling.text(made), file=sys.stderr if args.go else args.out, flush=True)
     if args.go:
         scaling.start(made, rank, config, python)
     commands = [{**dataclasses.asdict(c), "text": str(c)} for c in made.commands]
-    return EXIT_YES, {"schema": "grpo-rlvr/launch/1", "engine": made.engine, "processes": made.processes, "notes": made.notes, "commands": commands}
+    result = {"engine": made.engine, "processes": made.processes, "notes": made.notes, "commands": commands, "memory": memory}
+    return EXIT_YES, {"schema": "grpo-rlvr/launch/1", **result, "findings": [vars(f) for f in findings]}
 
 
 def open_gate(config: Config, rewards: Sequence[BuiltReward], rows: Sequence[dict], without: str | None) -> dict:

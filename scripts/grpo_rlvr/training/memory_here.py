@@ -1,15 +1,14 @@
-"""The memory plan for the machine that trains, and what it says of a run that ran out of memory."""
+"""The memory plan for the machine that trains: before the launch, and of a run that ran out of memory."""
 
 from __future__ import annotations
 
 import dataclasses
 import os
 import re
+import shlex
 import traceback
 from collections.abc import Mapping
 from typing import Any
-
-import yaml
 
 from grpo_rlvr.config import Config
 from grpo_rlvr.device import device_type
@@ -20,6 +19,8 @@ from grpo_rlvr.memory.levers import cheapest_fit, options, tidy_patch
 from grpo_rlvr.memory.plan import Plan, make_plan
 from grpo_rlvr.memory.reading import read_workload
 from grpo_rlvr.memory.workload import Workload
+from grpo_rlvr.training.findings import Finding, note, warning
+from grpo_rlvr.yaml_file import flow
 
 CPU_GB_S, CPU_TFLOPS = 20.0, 0.2  # assumed, for a rough time only
 
@@ -60,6 +61,31 @@ def workload_here(config: Config, **changes: Any) -> Workload:
     if device_type(config) == "cpu":
         w = w.but(autocast=config.grpo.get("bf16") is True, vllm="none")
     return w.but(**changes)
+
+
+# ---- before the launch
+
+
+def ask_plan(config: Config) -> tuple[list[Finding], dict[str, Any] | None]:
+    """What the memory plan says of the GPUs of `hardware:`: a warning unless it fits, and the verdict with its numbers.
+
+    Those GPUs need not be here, and torch is not asked. Without a plan the second is None.
+    """
+    if config.grpo.get("use_cpu"):
+        return [], None
+    command = f"memory_plan.py {shlex.quote(str(config.path))}"
+    if not config.hardware.gpu:
+        return [note("memory-plan", "hardware.gpu is not set, so whether the run fits is not known", f"{command} --gpu h100-80gb (or another)")], None
+    try:
+        plan = make_plan(read_workload(config))
+    except GrpoRlvrError as exc:
+        return [warning("memory-plan", f"whether the run fits is not known: {exc.problems[0].message}", exc.problems[0].fix)], None
+    found = {"verdict": plan.verdict, "phase": plan.deciding.name, "peak_gib": round(plan.deciding.peak / GIB, 2)}
+    found |= {"high_gib": round(plan.deciding.high / GIB, 2), "usable_gib": round(plan.capacity / GIB, 2)}
+    if plan.fits:
+        return [], found
+    message = view(plan, None, "each GPU") + (f"; it may take up to {found['high_gib']:.2f} GiB" if plan.verdict == "TIGHT" else "")
+    return [warning("memory-plan", message, f"the cheapest changes that fit: {command} --fit")], found
 
 
 # ---- out of memory
@@ -111,12 +137,12 @@ def memory_problem(exc: BaseException, config: Config | None, failed: str | None
         return Problem("grpo", f"{message}\n    (no plan: {exc.problems[0].message})", fix)
 
 
-def view(plan: Plan, phase: str | None) -> str:
+def view(plan: Plan, phase: str | None, device: str = "this device") -> str:
     """The plan in a sentence, of the phase that failed if it is known."""
     w = plan.workload
     shown = next((p for p in plan.estimate.phases if p.name == phase), plan.deciding)
     terms = ", ".join(f"{k} {v / GIB:.2f}" for k, v in sorted(shown.terms.items(), key=lambda kv: -kv[1])[:4])
-    text = f"the plan for this device ({w.gpu.title}, {plan.capacity / GIB:.1f} GiB) says {plan.verdict}: {shown.name} {shown.peak / GIB:.2f} GiB"
+    text = f"the plan for {device} ({w.gpu.title}, {plan.capacity / GIB:.1f} GiB) says {plan.verdict}: {shown.name} {shown.peak / GIB:.2f} GiB"
     text += f" ({terms})"
     if shown is not plan.deciding:
         text += f"; its largest phase is {plan.deciding.name}, {plan.deciding.peak / GIB:.2f} GiB"
@@ -132,14 +158,10 @@ def next_lever(plan: Plan, raw: Mapping[str, Any]) -> str:
         fit = cheapest_fit(plan.workload)
         if fit is None:
             return f"no change to this config fits on this device; a smaller model or more GPUs: {more}"
-        return f"{'; '.join(lever.what for lever, _, _ in fit.steps)}. In config.yaml: {_flow(tidy_patch(fit.patch, dict(raw)))}. {more}"
+        return f"{'; '.join(lever.what for lever, _, _ in fit.steps)}. In config.yaml: {flow(tidy_patch(fit.patch, dict(raw)))}. {more}"
     fix = "the plan has room, so look for what it does not see: other processes on the device (nvidia-smi), fragmentation"
     fix += " (PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True)"
     smaller = next((found[0] for found in options(plan.workload) if found[0].name == "micro-batch"), None)
     if smaller is not None:
-        fix += f". Then {smaller.what}: {_flow(tidy_patch(smaller.patch, dict(raw)))}"
+        fix += f". Then {smaller.what}: {flow(tidy_patch(smaller.patch, dict(raw)))}"
     return f"{fix}. train.py config.yaml --dry-step measures one worst-case step"
-
-
-def _flow(patch: dict[str, Any]) -> str:
-    return yaml.safe_dump(patch, default_flow_style=True, sort_keys=False, width=10_000).strip()

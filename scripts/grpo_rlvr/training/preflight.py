@@ -33,8 +33,11 @@ from grpo_rlvr.trl_settings import installed_trl_version
 TESTED_TRL = "1.16"
 
 
-def check(config: Config, rows: Sequence[dict], held_out: Sequence[dict]) -> list[Finding]:
+def check(config: Config, rows: Sequence[dict], held_out: Sequence[dict], planned: bool = False) -> list[Finding]:
     """Warnings and notes on the settings, printed on the main process.
+
+    Args:
+        planned: for the processes that `hardware:` asks for, whatever a scheduler has told this one (WORLD_SIZE) of its own.
 
     Raises:
         UserError: a setting that cannot work (all of them at once), or a model folder that is not there or holds no weights.
@@ -44,17 +47,18 @@ def check(config: Config, rows: Sequence[dict], held_out: Sequence[dict]) -> lis
         raise UserError(
             "model", Problem("model.name_or_path", f"{folder} holds no weights (*.safetensors)", "give the folder that save_pretrained wrote")
         )
-    findings = lint(config, len(rows), processes(config), look(config))
+    world = trainers(config) if planned else processes(config)
+    findings = lint(config, len(rows), world, look(config))
     installed = installed_trl_version()
     if not (installed or "").startswith(f"{TESTED_TRL}."):
         message = f"TRL {installed} is installed; this was tested with {TESTED_TRL}"
         findings.append(Finding("warning", "trl-version", message, f"pip install 'trl~={TESTED_TRL}.0'"))
-    findings += both_sides(rows, held_out) + later_epochs(Setup(config, len(rows), processes(config)))
+    findings += both_sides(rows, held_out) + later_epochs(Setup(config, len(rows), world))
     findings += [Finding("error", p.where, p.message, p.fix) for p in server_problems(config)]
-    return _said(findings)
+    return said(findings)
 
 
-def _said(findings: list[Finding]) -> list[Finding]:
+def said(findings: list[Finding]) -> list[Finding]:
     """The findings, printed on the main process; LintError if one of them is an error, after the warnings."""
     wrong = any(f.level == "error" for f in findings)
     if is_main_process():
@@ -76,7 +80,7 @@ def look_again(config: Config, rows: Sequence[dict], tokenizer: Any, model: Mapp
     world, seen = processes(config), look(config)
     before = lint(config, len(rows), world, seen)
     closer = look_closer(seen, tokenizer, rows, config, model, sum(count for count, _, _ in parameters))
-    return _said([f for f in lint(config, len(rows), world, closer) if f not in before] + no_end(tokenizer))
+    return said([f for f in lint(config, len(rows), world, closer) if f not in before] + no_end(tokenizer))
 
 
 def check_golds(config: Config, rewards: Sequence[BuiltReward], rows: Sequence[dict], held_out: Sequence[dict]) -> list[Finding]:
@@ -122,7 +126,7 @@ def report_check(config: Config, settings: dict[str, Any], rows: Sequence[dict],
     check_prompt(tokenizer, rows[0]["prompt"], config)
     closer = look_again(config, rows, tokenizer, shape, parameters)
     known = {f.code for f in closer}  # now with the model's own numbers
-    findings = [f for f in findings if f.code not in known] + closer + _said(here(config, accelerator))
+    findings = [f for f in findings if f.code not in known] + closer + said(here(config, accelerator))
     to_dataset(rows)
     check_disk(parameters, args, config)
     say(f"settings, data, model and machine: checked for {processes(config)} process(es), {len(rows)} training rows")
