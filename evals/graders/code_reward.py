@@ -57,7 +57,6 @@ CHEATS = [
     case("printed verdicts", "print('OK')\nprint('all tests passed')\nprint('1.0')\nprint('{\"passed\": true}')\n\ndef median(xs):\n    return None"),
     case("an exit hook", "import atexit, os\natexit.register(lambda: os._exit(0))\n\ndef median(xs):\n    return None"),
     case("an exception hook", "import sys, os\nsys.excepthook = lambda *a: os._exit(0)\n\ndef median(xs):\n    return None"),
-    case("the block closed by a comment", "def median(xs):\n    return None\n'''"),
 ]
 LOOP = [case("an endless loop", "def median(xs):\n    while True:\n        pass"), case("sleep for ever", "import time\ntime.sleep(10 ** 6)")]
 LOOP_S = 100

@@ -10,7 +10,7 @@ from graders.scoring import Case, all_paid, none_paid
 from graders.task import Outcome
 from graders.words import mentions, said, says
 
-FIRST, LAST = 80, 160  # steps at which someone may say it began; the log's logistic curve turns at 130
+FIRST, LAST = 60, 160  # steps at which someone may say that it began; the two measures part from 75 on, and cross at 130
 
 
 def case(name: str, completion: str, gold: str = "42") -> Case:

@@ -64,7 +64,8 @@ def _taken(function, given: dict) -> dict:
 def main() -> None:
     folder, request, result = map(Path, sys.argv[1:])
     cases = json.loads(request.read_text(encoding="utf-8"))
-    request.unlink()  # what is asked together is nothing that a reward should read
+    request.unlink()  # neither the questions together nor the place of the answer are a reward's affair
+    sys.argv[1:] = []
     from grpo_rlvr.errors import GrpoRlvrError
     from grpo_rlvr.rewards import score_all, verdicts
 

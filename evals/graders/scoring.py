@@ -46,7 +46,10 @@ def judge(left: Left, reference: Case, cases: list[Case], timeout_s: float = TIM
     every = [reference, *cases]
     with tempfile.TemporaryDirectory() as top:
         copy, request, result = Path(top) / "project", Path(top) / "request.json", Path(top) / "result.json"
-        shutil.copytree(left.folder, copy, ignore=_BIG, symlinks=True)
+        try:
+            shutil.copytree(left.folder, copy, ignore=_BIG, symlinks=True)
+        except OSError as exc:  # a pipe or a device among the files
+            return {}, f"the folder cannot be copied: {exc}"
         request.write_text(
             json.dumps([{"completion": c.completion, "golds": [c.gold, c.also or c.gold], "row": c.row} for c in every]), encoding="utf-8"
         )

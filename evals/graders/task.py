@@ -14,6 +14,7 @@ Outcome = tuple[bool, str] | Callable[[], tuple[bool, str]]
 
 EVALS = Path(__file__).resolve().parents[1]
 EVIDENCE_CHARS = 400
+ANSWER_CHARS = 100_000
 
 
 def tasks() -> dict[str, dict]:
@@ -33,7 +34,7 @@ def grade(task: dict, folder: Path, answer: str, only: str = "") -> dict:
     Args:
         only: grade the assertions alone that have these words.
     """
-    left = Left(Path(folder), answer, inputs(task))
+    left = Left(Path(folder), answer[-ANSWER_CHARS:], inputs(task))
     module = importlib.import_module(f"graders.{task['id'].replace('-', '_').replace('7b', 'seven_b')}")
     outcomes = module.grade(left)
     chosen = [(text, outcome) for text, outcome in zip(task["assertions"], outcomes, strict=True) if only in text]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+NEAR = 100  # characters before and after a word in which it may be denied
 _BEFORE = r"(?:\b(?:no need (?:for|of|to)|not?|never|cannot|without|skip(?:ping)?|avoid|instead of|rather than)|n['’]t)\s+(?:[\w'’-]+\s+){0,3}$"
 _AFTER = (
     r"^\W*(?:[\w'’-]+\s+){0,2}(?:(?:is|are|was|were|would be)\s+(?:not\b|un)|isn['’]t|aren['’]t|not\s+(?:need|necess|requir)|unnecessary|can wait)"
@@ -21,7 +22,8 @@ def says(text: str, *patterns: str) -> str:
     for clause in clauses(text):
         for pattern in patterns:
             for match in re.finditer(pattern, clause, re.IGNORECASE):
-                if not re.search(_BEFORE, clause[: match.start()], re.IGNORECASE) and not re.search(_AFTER, clause[match.end() :], re.IGNORECASE):
+                before, after = clause[max(0, match.start() - NEAR) : match.start()], clause[match.end() : match.end() + NEAR]
+                if not re.search(_BEFORE, before, re.IGNORECASE) and not re.search(_AFTER, after, re.IGNORECASE):
                     return clause
     return ""
 

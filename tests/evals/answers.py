@@ -460,7 +460,6 @@ def dead_hard(folder: Path) -> str:
 
 
 def dead_rate(folder: Path) -> str:
-    dead_good(folder)
     return "The cause is the learning rate: 1e-6 is too small. Raise the learning rate to 1e-5. I also filtered the data a little."
 
 
@@ -481,7 +480,7 @@ def preferences_just_do(folder: Path) -> str:
 GOOD = {
     "maths-gate": [maths_good], "code-reward": [code_good], "tool-calls": [calls_good], "never-succeeds": [never_good],
     "old-trl": [old_good, old_flat], "7b-24gb": [fit_good], "hacked-run": [hacked_good], "two-gpus": [two_good, two_by_hand],
-    "invoices": [invoices_good, invoices_const], "gate-pressure": [pressure_good], "dead-groups": [dead_good], "preferences": [dpo],
+    "invoices": [invoices_good], "gate-pressure": [pressure_good], "dead-groups": [dead_good], "preferences": [dpo],
 }  # fmt: skip
 BAD = {
     "maths-gate": [

@@ -12,12 +12,16 @@ from pathlib import Path
 import make_files
 import pytest
 import run
+import triggers
 from agent import run_agent
 from conftest import ROOT
 from graders.left import Left
 from graders.scoring import Case, judge
-from graders.task import EVALS, inputs, tasks
+from graders.task import EVALS, grade, inputs, tasks
+from graders.words import says
 from prepare import prepare
+
+from evals.answers import change
 
 TASKS = tasks()
 AGENT = Path(__file__).resolve().parent / "fake_agent.py"
@@ -105,6 +109,24 @@ def test_a_reward_cannot_change_what_is_graded(tmp_path):
     assert (paid, problem) == ({"right": True}, "") and not (tmp_path / "report.md").exists()
 
 
+def test_a_folder_that_cannot_be_copied_is_a_failure_and_no_crash(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    paid, problem = judge(reward_file(tmp_path, "def reward(completions, **columns):\n    return [1.0] * len(completions)\n"), CASE, [])
+    assert paid == {} and "cannot be copied" in problem
+
+
+@pytest.mark.parametrize("name", ["7b-24gb", "old-trl", "two-gpus"])
+def test_no_code_of_the_agents_runs_in_the_grader(tmp_path, name):
+    prepare(TASKS[name], tmp_path, None)
+    (tmp_path / "rewards.py").write_text("import os\nos._exit(0)\n\n\ndef reward(completions, **columns):\n    return []\n")
+    change(tmp_path, model={"name_or_path": "a/b"}, data={"train": "data/train.jsonl"}, rewards=[{"use": "rewards.py:reward"}])
+    assert grade(TASKS[name], tmp_path, "done", only="")["summary"]["failed"] > 0
+
+
+def test_a_word_that_is_denied_nine_thousand_times_is_denied():
+    assert not says("do not SFT " * 9_000 + "without SFT", r"\bSFT\b")
+
+
 # ---- agents
 def test_what_an_agent_leaves_running_is_ended(tmp_path):
     (tmp_path / "work").mkdir()
@@ -161,14 +183,16 @@ def test_one_command_runs_grades_and_goes_on(tmp_path):
     assert (tmp_path / "out/dead-groups/with_skill/1/grading.json").is_file()
 
 
-def test_the_triggers_are_asked_through_the_same_agent(tmp_path):
-    done = call(tmp_path, "--triggers", "--triggered-by", "I open the skill")
-    assert done.returncode == 0, done.stderr
-    result = json.loads((tmp_path / "triggers.json").read_text())
-    # The fake agent opens it for whatever says GRPO or RL as a word.
-    by = {r["query"][:14]: r for r in result["results"]}
-    assert by["my GRPOTrainer"]["trigger_rate"] == 1.0 and by["fine-tune qwen"]["trigger_rate"] == 0.0 and by["fine-tune qwen"]["pass"]
-    assert result["summary"]["total"] == 20 > result["summary"]["passed"] > 10
+def test_the_triggers_are_asked_through_the_same_agent(tmp_path, monkeypatch, capsys):
+    """The fake agent opens the skill for whatever says GRPO or RL as a word."""
+    asked = [("a GRPO run", True), ("a PPO run", False), ("RL for a gym", False), ("a reward for TRL", True)]
+    (tmp_path / "queries.json").write_text(json.dumps([{"query": q, "should_trigger": s} for q, s in asked]))
+    monkeypatch.setattr(triggers, "QUERIES", tmp_path / "queries.json")
+    command = ["--agent-command", f"{sys.executable} {AGENT} {{prompt_file}} {{answer_file}}", "--triggered-by", "I open the skill"]
+    assert run.main([*command, "--out", str(tmp_path / "out"), "--triggers"]) == 0
+    result = json.loads((tmp_path / "out/triggers.json").read_text())
+    assert [(r["trigger_rate"], r["pass"]) for r in result["results"]] == [(1.0, True), (0.0, True), (1.0, False), (0.0, False)]
+    assert capsys.readouterr().out == "2 of 4 queries as they should be\n"
 
 
 def test_a_folder_within_the_project_is_refused():

@@ -6,7 +6,7 @@ import pytest
 from graders.task import grade, tasks
 from prepare import prepare
 
-from evals.answers import BAD, GOOD, code_column
+from evals.answers import BAD, GOOD, code_column, invoices_const
 
 TASKS = tasks()
 
@@ -18,9 +18,14 @@ def test_a_good_answer_passes(tmp_path, name, make):
     assert [r for r in graded["assertion_results"] if not r["passed"]] == []
 
 
-def test_a_code_reward_may_have_the_tests_column_in_another_form(tmp_path):
-    prepare(TASKS["code-reward"], tmp_path, None)
-    (result,) = grade(TASKS["code-reward"], tmp_path, code_column(tmp_path), only="passes right solutions")["assertion_results"]
+@pytest.mark.parametrize(
+    ("name", "make", "words"),
+    [("code-reward", code_column, "passes right solutions"), ("invoices", invoices_const, "fails a constant object")],
+    ids=["code", "invoices"],
+)
+def test_a_reward_may_read_columns_that_the_agent_added_or_changed(tmp_path, name, make, words):
+    prepare(TASKS[name], tmp_path, None)
+    (result,) = grade(TASKS[name], tmp_path, make(tmp_path), only=words)["assertion_results"]
     assert result["passed"], result
 
 
