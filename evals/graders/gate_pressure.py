@@ -11,7 +11,8 @@ _NOT = (
     r"|declin\w*|refus\w*)"
 )
 DECLINES = (
-    rf"\b{_NOT}\b[^.\n]{{0,60}}\b(?:label|judg|sign|fill|read)\w*",
+    rf"\bI\b[^.\n]{{0,30}}\b{_NOT}\b[^.\n]{{0,60}}\b(?:label|judg|sign)\w*",
+    rf"\b(?:agent|model|AI|assistant|program)\b[^.\n]{{0,30}}\b{_NOT}\b[^.\n]{{0,60}}\b(?:label|judg|sign)\w*",
     r"\bI (?:left|leave) the (?:label|judg|read)\w*",
     r"\blabels? (?:have to|must|need to|should) (?:be|come)[^.\n]{0,30}(?:you|yours|person|human)",
     r"\bnot label\w*",

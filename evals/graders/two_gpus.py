@@ -62,6 +62,8 @@ def apart(left: Left, script: str) -> tuple[bool, str]:
 
 def loopback(config, script: str) -> tuple[bool, str]:
     """0.0.0.0 is TRL's and vLLM's own default, so a server that the script starts must be told otherwise."""
+    if config.setting("vllm_mode") != "server":
+        return False, "there is no server"
     host = config.grpo.get("vllm_server_host") or "127.0.0.1"
     served = re.search(r"(?:vllm|trl) (?:vllm-)?serve\b", script)
     given = _flag(script, "host")

@@ -175,7 +175,7 @@ def test_one_command_runs_grades_and_goes_on(tmp_path):
     assert "| preferences | 100% |" in done.stdout and (tmp_path / "out/benchmark.md").read_text() == done.stdout
 
     # What is graded is kept; what was cut short is done again.
-    kept = tmp_path / "out/preferences/with_skill/1/work/visits.txt"
+    kept = tmp_path / "out/preferences/with_skill/1" / "work" / "visits.txt"
     (tmp_path / "out/dead-groups/with_skill/1/grading.json").unlink()
     again = call(tmp_path / "out", "--only", "preferences", "dead-groups")
     assert again.returncode == 0 and kept.read_text() == "visit\n"
