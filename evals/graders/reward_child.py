@@ -6,9 +6,11 @@ import importlib.util
 import inspect
 import itertools
 import json
+import os
 import sys
 from pathlib import Path
 
+os.environ.setdefault("HF_HUB_OFFLINE", "1")  # a tokenizer that is not here is not worth a minute of retries
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "scripts"))
 
 

@@ -25,7 +25,7 @@ def tasks() -> dict[str, dict]:
 def inputs(task: dict) -> dict[str, Path]:
     """Where each input file lies in the agent's folder: our file."""
     top = EVALS / "files" / task["id"]
-    return {str((EVALS / name).relative_to(top)): EVALS / name for name in task["files"]}
+    return {(EVALS.parent / name).relative_to(top).as_posix(): EVALS.parent / name for name in task["files"]}
 
 
 def grade(task: dict, folder: Path, answer: str, only: str = "") -> dict:

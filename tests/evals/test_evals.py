@@ -33,7 +33,7 @@ def test_evals_json_has_the_form_of_the_convention():
     for task in whole["evals"]:
         assert set(task) == {"id", "prompt", "expected_output", "files", "assertions"}
         assert task["prompt"] and task["expected_output"] and task["assertions"]
-        assert all((EVALS / name).is_file() for name in task["files"]), task["id"]
+        assert all((ROOT / name).is_file() for name in task["files"]), task["id"]
         assert len(set(task["assertions"])) == len(task["assertions"])
 
 

@@ -11,8 +11,15 @@ from evals.answers import BAD, GOOD, code_column, invoices_const
 TASKS = tasks()
 
 
+def needs_sandbox(request, name: str) -> None:
+    """A good answer to the task about code runs in the sandbox, which a machine may lack."""
+    if name == "code-reward":
+        request.getfixturevalue("sandbox_here")
+
+
 @pytest.mark.parametrize(("name", "make"), [pytest.param(n, m, id=m.__name__) for n, makers in GOOD.items() for m in makers])
-def test_a_good_answer_passes(tmp_path, name, make):
+def test_a_good_answer_passes(request, tmp_path, name, make):
+    needs_sandbox(request, name)
     prepare(TASKS[name], tmp_path, None)
     graded = grade(TASKS[name], tmp_path, make(tmp_path))
     assert [r for r in graded["assertion_results"] if not r["passed"]] == []
@@ -23,7 +30,8 @@ def test_a_good_answer_passes(tmp_path, name, make):
     [("code-reward", code_column, "passes right solutions"), ("invoices", invoices_const, "fails a constant object")],
     ids=["code", "invoices"],
 )
-def test_a_reward_may_read_columns_that_the_agent_added_or_changed(tmp_path, name, make, words):
+def test_a_reward_may_read_columns_that_the_agent_added_or_changed(request, tmp_path, name, make, words):
+    needs_sandbox(request, name)
     prepare(TASKS[name], tmp_path, None)
     (result,) = grade(TASKS[name], tmp_path, make(tmp_path), only=words)["assertion_results"]
     assert result["passed"], result
