@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 from grpo_rlvr import grpo_section, trl_settings
+from grpo_rlvr.trl_removed import EARLIER_DEFAULTS
 from grpo_rlvr.trl_settings import REMOVED, Settings, read_snapshot, settings, snapshot_data
 
 SCRIPTS = Path(trl_settings.__file__).parents[1]
@@ -148,6 +149,20 @@ def test_tables_name_settings_that_exist():
     assert set(grpo_section._RANGES) <= set(known)
     assert set(grpo_section._ALSO) | grpo_section._NEVER_NULL <= set(known)
     assert not set(grpo_section.ELSEWHERE) & set(REMOVED)
+
+
+def test_an_old_recipe_is_told_which_of_its_silent_defaults_have_changed():
+    (problem,) = grpo_section.silent_defaults({"max_prompt_length": 512, "beta": 0.04})
+    assert "loss_type (grpo before 0.17, bnpo before 0.22, now dapo)" in problem.message and "temperature (0.9" in problem.message
+    assert "beta" not in problem.message and "variant: grpo" in problem.fix
+    assert set(EARLIER_DEFAULTS) <= set(settings().by_name)
+
+
+@pytest.mark.parametrize(
+    "written", [{"beta": 0.04}, {"max_prompt_length": 512, "loss_type": "grpo", "beta": 0.0, "temperature": 1.0, "max_completion_length": 256}]
+)
+def test_a_recipe_of_today_or_one_that_says_all_is_not(written):
+    assert grpo_section.silent_defaults(written) == []
 
 
 def test_every_default_passes_its_own_check():

@@ -190,8 +190,9 @@ def _build(raw: dict, path: Path) -> Config:
     if grpo is None:
         grpo = {}
     elif isinstance(grpo, dict):
+        of_old = [] if values.get("variant") else grpo_section.silent_defaults(grpo)
         grpo, found = grpo_section.check_settings(grpo)
-        problems += found
+        problems += found + of_old
     else:
         problems.append(
             Problem("grpo", f"must be a mapping of TRL settings, got {schema_check.got(grpo)}", "write one `name: value` line for each setting")

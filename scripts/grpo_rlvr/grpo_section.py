@@ -9,6 +9,7 @@ from typing import Any
 
 from grpo_rlvr import schema_check
 from grpo_rlvr.errors import Problem
+from grpo_rlvr.trl_removed import EARLIER_DEFAULTS
 from grpo_rlvr.trl_settings import REMOVED, Setting, Settings, settings
 
 # What TRL takes but checks late (after the model is loaded and a batch generated) or not at all.
@@ -96,6 +97,22 @@ def check_settings(written: Mapping[Any, Any], known: Settings | None = None) ->
                     Problem(f"{where}.{key}", f"belongs to {place}, which the inspection and the memory plan read too", f"write {place} instead")
                 )
     return values, problems
+
+
+def silent_defaults(written: Mapping[Any, Any], known: Settings | None = None) -> list[Problem]:
+    """A recipe with removed settings leaves others to the defaults of its day; one problem that names those which have changed since."""
+    known = known or settings()
+    if not any(name in REMOVED and not REMOVED[name].deprecated and name not in known.by_name for name in written):
+        return []
+    changed = [
+        f"{name} ({', '.join(f'{value} before {release}' for value, release in old)}, now {known.by_name[name].default})"
+        for name, old in EARLIER_DEFAULTS.items()
+        if name not in written and name in known.by_name
+    ]
+    if not changed:
+        return []
+    fix = "write the values that you mean; `variant: grpo` is the original loss"
+    return [Problem("grpo", f"a recipe for an older TRL; defaults that it does not write have changed: {'; '.join(changed)}", fix)]
 
 
 def _refusal(name: Any, value: Any, known: Settings) -> Problem | None:

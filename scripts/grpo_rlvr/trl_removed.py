@@ -1,4 +1,4 @@
-"""Settings that older GRPO recipes have and TRL's `GRPOConfig` no longer takes, with what to write instead."""
+"""Settings that older GRPO recipes have and TRL's `GRPOConfig` no longer takes, with what to write instead; and defaults that have changed."""
 
 from __future__ import annotations
 
@@ -19,7 +19,9 @@ _EVAL, _HUB = "eval_strategy", "hub_model_id"
 
 # Sources: TRL's and transformers' sources by release; transformers' MIGRATION_GUIDE_V5.md, section Trainer.
 REMOVED: dict[str, Removed] = {
-    "max_prompt_length": Removed("filter the data by prompt length: TRL no longer cuts prompts; with vLLM set vllm_max_model_length", "TRL 0.29"),
+    "max_prompt_length": Removed(
+        "set data.max_prompt_tokens, which leaves longer prompts out: TRL no longer cuts them; with vLLM also vllm_max_model_length", "TRL 0.29"
+    ),
     "vllm_guided_decoding_regex": Removed("write vllm_structured_outputs_regex", "TRL 0.29"),
     "use_liger_loss": Removed("delete the line: TRL's fused loss is always on", "TRL 0.29"),
     "vllm_importance_sampling_cap": Removed("write vllm_importance_sampling_clip_max", "TRL 1.6", deprecated=True),
@@ -60,4 +62,12 @@ REMOVED: dict[str, Removed] = {
     "include_inputs_for_metrics": Removed("write include_for_metrics", _V5),
     "include_tokens_per_second": Removed("write include_num_input_tokens_seen", _V5),
     "use_legacy_prediction_loop": Removed("delete the line", _V5),
+}
+
+# What a recipe meant where it was silent: the default before each release. Source: TRL's grpo_config.py, read in 0.15.2 to 0.22.2 and 1.10.
+EARLIER_DEFAULTS: dict[str, tuple[tuple[str, str], ...]] = {
+    "loss_type": (("grpo", "0.17"), ("bnpo", "0.22")),
+    "beta": (("0.04", "0.19"),),
+    "temperature": (("0.9", "0.18"),),
+    "max_completion_length": (("256", "1.10"),),
 }

@@ -62,7 +62,7 @@ def test_the_check_answers(report, source, grpo, known, level, code):
 
 
 @pytest.mark.parametrize("line, words", [
-    ("max_prompt_length: 256", "filter the data by prompt length"),
+    ("max_prompt_length: 256", "set data.max_prompt_tokens"),
     ("warmup_ratio: 0.1", "warmup_steps"),
     ("max_steps: null", "whole number"),
 ])  # fmt: skip

@@ -179,9 +179,9 @@ def test_a_server_is_started_followed_lost_and_started_again(ready):
 
 
 def test_a_server_whose_weights_stay_old_stops_the_run(ready):
-    # vLLM's CPU build as it comes: each transfer is answered with a yes, and not all layers change.
+    # As vLLM's CPU build does it with packed layers: each transfer is answered with a yes, and not all layers change.
     configure(ready, rate=5e-3, steps=200, mode="server", more=f"  vllm_server_port: {free_port()}\n{SERVER}")
-    process = start(ready, GRPO_RLVR_TEST_PACKED_WEIGHTS="1")
+    process = start(ready, GRPO_RLVR_TEST_FROZEN_WEIGHTS="1")
     _, errors = process.communicate(timeout=800)
     assert process.returncode == 1, errors
     lines = progress(ready)
