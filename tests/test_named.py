@@ -27,6 +27,7 @@ def sources() -> dict[Path, ast.Module]:
     return {path: ast.parse(path.read_text(encoding="utf-8")) for path in sorted(files)}
 
 
+@lru_cache
 def nodes(kind: type) -> list:
     return [node for tree in sources().values() for node in ast.walk(tree) if isinstance(node, kind)]
 
