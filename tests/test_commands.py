@@ -127,6 +127,23 @@ def estimate(command: Command, folder: Path) -> None:
     assert f'add_parser("{name}"' in source.read_text(encoding="utf-8")
 
 
+# What writes a table into a document, and the test that compares it with the code.
+PRINTERS = {
+    "grpo_rlvr.trl_settings": "tests/test_trl_settings.py::test_snapshot_matches_the_installed_version",
+    "grpo_rlvr.rewards.options": "tests/test_documents.py::test_the_options_in_the_document_are_those_of_the_code",
+    "grpo_rlvr.training.variants_page": "tests/training/test_variants.py::test_the_reference_is_printed_from_the_table",
+    "diagnosis.test_reference": "tests/diagnosis/test_reference.py::test_the_tables_are_those_of_the_code",
+}
+
+
+def printer(command: Command, folder: Path) -> None:
+    """The module is there, has the option if it is named, and its table is compared elsewhere."""
+    words = words_of(command.text)
+    path = ROOT / ("tests" if words[2].startswith("diagnosis") else "scripts") / (words[2].replace(".", "/") + ".py")
+    assert path.is_file() and all(f'"{word}"' in path.read_text(encoding="utf-8") for word in words[3:])
+    in_test(PRINTERS[words[2]])(command, folder)
+
+
 def serve(command: Command, folder: Path) -> None:
     """The options are among those that this package uses; that vLLM has them is asked below, where vLLM is."""
     options = [word for word in words_of(command.text) if re.match(r"--[a-z]", word)]
@@ -157,10 +174,7 @@ CLASSES: tuple[tuple[str, Callable[[Command, Path], None]], ...] = (
     (r"cp SKILL/.*", copy),
     (r"python3 -m venv .*", lambda command, folder: run(command._replace(text=command.text + " --without-pip"), folder)),
     (r"python -m grpo_rlvr\.rewards\.options", run),
-    (
-        r"python -m grpo_rlvr\.training\.variants_page --write",
-        in_test("tests/training/test_variants.py::test_the_reference_is_printed_from_the_table"),
-    ),
+    (r"(PYTHONPATH=scripts(:tests)? )?(\.venv/bin/)?python -m (grpo_rlvr|diagnosis)\.\S+( --write)?", printer),
     (r"(\S+=\S+ )*python -m accelerate\.commands\.launch .*", accelerate),
     (r"accelerate estimate-memory", estimate),
     (r"(\S+=\S+ )*vllm serve( .*)?", serve),
