@@ -141,6 +141,17 @@ def test_the_kinds_that_the_command_line_itself_makes_are_in_its_source():
     assert said == {"usage", "interrupted", "io", "internal"}
 
 
+# ---- codes of findings
+def test_each_code_that_is_named_is_one_and_each_of_the_vllm_watch_is_named():
+    constants = {node.value for node in nodes(ast.Constant) if isinstance(node.value, str)}
+    named = {span for path in DOCUMENTS if path != FILES for span in spans(text_of(path)) if re.fullmatch(r"[a-z]+(-[a-z]+)+", span)}
+    assert len(named) > 5
+    assert sorted(named - constants - {"nvidia-smi"}) == []
+    watch = sources()[ROOT / "scripts/grpo_rlvr/training/vllm_monitor.py"]
+    codes = {node.value for node in ast.walk(watch) if isinstance(node, ast.Constant) and re.fullmatch(r"vllm-[a-z]+", str(node.value))}
+    assert codes == {name for name in named if name.startswith("vllm-")}
+
+
 # ---- environment variables
 def test_each_variable_is_in_the_document_and_each_that_is_named_is_read():
     files = [p for part in ("scripts", "templates", "tests") for p in (ROOT / part).rglob("*") if p.suffix in (".py", ".sbatch", ".sh")]
