@@ -18,6 +18,7 @@
 # ///
 """The whole loop on this machine's CPU: sample, score, signal, gate, train, before and after."""
 
+import argparse
 import os
 import sys
 from pathlib import Path
@@ -25,7 +26,7 @@ from pathlib import Path
 from grpo_rlvr import cli
 
 
-def main() -> int:
+def build_parser() -> argparse.ArgumentParser:
     parser = cli.parser("quickstart.py", "The whole loop on this machine's CPU, with a model and a task that come along.", [
         "quickstart.py                         a tiny model, taught on the spot (about a minute)",
         "quickstart.py --model smollm2         SmolLM2-135M-Instruct, really pretrained (some minutes, 8 GB of memory)",
@@ -39,7 +40,11 @@ def main() -> int:
     parser.add_argument("--folder", type=Path, help="a new folder for the project (default: runs/quickstart/<model>-<scenario>-<time>)")
     parser.add_argument("--threads", type=int, help="CPU threads (default: 1 for tiny, all cores for smollm2)")
     parser.add_argument("--json", action="store_true", help="one JSON object on stdout")
-    args = parser.parse_args()
+    return parser
+
+
+def main() -> int:
+    args = build_parser().parse_args()
     threads = args.threads or (1 if args.model == "tiny" else min(8, os.cpu_count() or 1))
     # Must stand before torch is imported. Threads that spin while they wait cost several times over on a busy machine.
     os.environ.update({"OMP_NUM_THREADS": str(threads), "OMP_WAIT_POLICY": "PASSIVE", "TOKENIZERS_PARALLELISM": "false"})

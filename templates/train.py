@@ -126,7 +126,7 @@ def train(args) -> tuple[int, dict]:
 
 def build_parser():
     parser = cli.parser("train.py", "Train with GRPO, after the inspection gate.", [
-        "train.py init DIR ...            a new run's files, filled in from flags; see train.py init --help",
+        "train.py init DIR --model M      a new run's files, filled in from flags; see train.py init --help",
         "train.py config.yaml --check     everything but the training",
         "train.py config.yaml --dry-step  one worst-case step on this device, beside the memory plan",
         "train.py config.yaml             train; one JSON line a logged step on stdout",

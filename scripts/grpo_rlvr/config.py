@@ -40,7 +40,17 @@ __all__ = [
 
 SCHEMA = Path(__file__).resolve().parent / "config.schema.json"
 
-REWARDS = ("format", "partial_format", "exact", "math", "choice", "schema", "tool_calls", "code", "length", "overlong", "judge")
+
+@lru_cache(maxsize=1)
+def _schema() -> dict:
+    schema = json.loads(SCHEMA.read_text(encoding="utf-8"))
+    # TRL's settings are checked against the installed version, which may differ from the one listed in the file.
+    schema["properties"]["grpo"] = {}
+    return schema
+
+
+# The names of the built-in rewards, without importing them; `python -m grpo_rlvr.trl_settings --write` takes them from the registry.
+REWARDS = tuple(use for use in _schema()["properties"]["rewards"]["items"]["properties"]["use"]["examples"] if ":" not in use)
 FILE_ARGS = {"judge": ("calibration", "rubric_file")}  # options of built-in rewards that are paths
 SAMPLING = (
     "temperature", "top_p", "top_k", "min_p", "repetition_penalty", "max_completion_length", "chat_template_kwargs", "generation_kwargs",
@@ -304,14 +314,6 @@ def _with_place(problem: Problem, schema: dict) -> Problem:
         return dataclasses.replace(problem, fix=grpo_section.ELSEWHERE.get(key, f"it is a setting of TRL: write `{key}:` under `grpo:`"))
     sections = [s for s, part in schema["properties"].items() if key in part.get("properties", {})]
     return dataclasses.replace(problem, fix=f"write `{key}:` under `{sections[0]}:`") if sections else problem
-
-
-@lru_cache(maxsize=1)
-def _schema() -> dict:
-    schema = json.loads(SCHEMA.read_text(encoding="utf-8"))
-    # TRL's settings are checked against the installed version, which may differ from the one listed in the file.
-    schema["properties"]["grpo"] = {}
-    return schema
 
 
 def plain(config: Config) -> dict:

@@ -174,11 +174,15 @@ def snapshot_data(found: Settings) -> dict:
 def _write() -> list[Path]:
     from grpo_rlvr import grpo_section
     from grpo_rlvr.cli import write_json, write_text
+    from grpo_rlvr.rewards.registry import REGISTRY
+    from grpo_rlvr.training.variants import VARIANTS
 
     write_json(SNAPSHOT, "trl-settings", 1, snapshot_data(settings()))
     written = [SNAPSHOT, HERE / "config.schema.json"]
     schema = json.loads(written[1].read_text(encoding="utf-8"))
     schema["properties"]["grpo"]["properties"] = grpo_section.editor_properties(read_snapshot(SNAPSHOT))
+    schema["properties"]["variant"]["enum"] = [*VARIANTS, None]
+    schema["properties"]["rewards"]["items"]["properties"]["use"]["examples"] = [*REGISTRY, "rewards.py:my_reward"]
     if (HERE.parents[1] / "templates").is_dir():
         written.append(HERE.parents[1] / "templates" / "config.schema.json")
     for path in written[1:]:
@@ -191,7 +195,9 @@ def main() -> int:
     options = argparse.ArgumentParser(
         prog="python -m grpo_rlvr.trl_settings", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    options.add_argument("--write", action="store_true", help="write trl_settings.json and the grpo part of config.schema.json")
+    options.add_argument(
+        "--write", action="store_true", help="write trl_settings.json and, in config.schema.json, grpo and the names of variants and rewards"
+    )
     args = options.parse_args()
     found = settings()
     print(f"{found.label}, transformers {found.transformers}: {len(found.by_name)} settings")

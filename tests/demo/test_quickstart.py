@@ -8,6 +8,7 @@ import sys
 
 import pytest
 from conftest import ROOT
+from documents import unnamed_files
 from grpo_rlvr.demo.smollm2 import find_weights
 from grpo_rlvr.errors import MissingError
 
@@ -28,6 +29,7 @@ def assert_learned(result, folder, least_points):
     gate = json.loads((folder / "run/inspection/gate.json").read_text())
     assert (gate["open"], gate["reviewer_kind"]) == (True, "oracle")
     assert gate["counts"]["read"] >= 50
+    assert unnamed_files(folder / "run") == []
 
 
 @pytest.mark.parametrize("seed", [3])

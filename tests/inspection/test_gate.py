@@ -6,6 +6,8 @@ import shutil
 
 import inspect_rewards
 import pytest
+from conftest import ROOT
+from documents import spans, text_of
 from grpo_rlvr.config import load_config
 from grpo_rlvr.errors import CheckFailed, UserError
 from grpo_rlvr.inspection.gate import check_gate, decide_gate
@@ -40,6 +42,8 @@ def test_opens_when_enough_was_read_and_all_agree(inspected, label_all):
     assert gate["agreement"]["kappa"] == 1.0 and gate["agreement"]["upper_bounds"]["pass"] == pytest.approx(1 - 0.05 ** (1 / 3))
     stored = json.loads((inspected.inspection / "gate.json").read_text())
     assert stored == json.loads(json.dumps(gate)) and stored["schema"] == "grpo-rlvr/gate/1" and stored["sampling"] == {"source": "recorded"}
+    listed = text_of(ROOT / "references" / "inspection.md").partition("\n`gate.json`: ")[2].partition("\n\n")[0]
+    assert set(spans(listed)) == set(stored)
     assert [w[:43] for w in check_gate(config_of(inspected))["warnings"]] == ["the completions were recorded elsewhere: no"]
 
 

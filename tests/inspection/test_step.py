@@ -10,6 +10,7 @@ import sys
 import inspect_rewards
 import pytest
 from conftest import ROOT
+from documents import unnamed_files
 from grpo_rlvr.errors import UserError
 from grpo_rlvr.inspection.labels import load_labels
 from grpo_rlvr.inspection.reading import Reading
@@ -115,6 +116,7 @@ def test_what_a_step_selected_is_read_like_the_first_selection(trained, capsys):
     capsys.readouterr()
     assert inspect_rewards.main(["review", str(trained.config_path), "--step", "13", "--static", str(page)]) == 2
     assert "step 13 was not inspected; there are: 12, 30" in capsys.readouterr().err
+    assert unnamed_files(trained.inspection.parent) == []
 
 
 def test_what_is_not_of_training_is_left_out(trained):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import importlib.util
 import json
 import re
@@ -16,6 +17,7 @@ from grpo_rlvr.memory.explain import ENTRIES, terms_markdown
 from grpo_rlvr.memory.plan import make_plan
 from grpo_rlvr.memory.reading import read_workload
 from grpo_rlvr.memory.size_classes import CLASSES, base_config, markdown
+from grpo_rlvr.memory.trl_eras import eras_markdown
 from grpo_rlvr.training.lint import lint
 
 TEXT = (ROOT / "references" / "grpo-memory.md").read_text(encoding="utf-8")
@@ -29,6 +31,21 @@ def part(name: str) -> str:
 def test_the_tables_are_those_that_are_printed():
     assert part("size-classes") == markdown(), "put the output of memory_plan.py --tables there"
     assert part("terms") == terms_markdown()
+    assert part("eras") == eras_markdown()
+
+
+def test_the_levers_stand_in_the_order_they_are_tried():
+    rows = [line.strip("|").split("|")[0].strip().lower() for line in TEXT.partition("| lever |")[2].partition("\n\n")[0].splitlines()[2:]]
+    tree = ast.parse((ROOT / "scripts/grpo_rlvr/memory/levers.py").read_text(encoding="utf-8"))
+    calls = [node.args for node in ast.walk(tree) if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "Lever"]
+    costs = {}  # by name, the least; the first number of a cost that grows
+    for name, _, cost, *_ in calls:
+        number = next(n.value for n in ast.walk(cost) if isinstance(n, ast.Constant))
+        costs[name.value] = min(number, costs.get(name.value, number))
+    said = {"dtype": "precision", "trl": "trl 1.15 or later"}
+    places = {name: next(i for i, row in enumerate(rows) if said.get(name, name) in row) for name in costs}
+    by_cost = sorted(costs, key=lambda name: (costs[name], places[name]))
+    assert [places[name] for name in by_cost] == sorted(places.values()) and set(places.values()) == set(range(len(rows)))
 
 
 def test_the_accuracy_is_that_of_the_benchmark():

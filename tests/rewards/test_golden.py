@@ -8,21 +8,13 @@ from pathlib import Path
 import pytest
 from grpo_rlvr import rewards
 from grpo_rlvr.errors import GoldError
+from grpo_rlvr.rewards.registry import REGISTRY
 
 ROWS = [json.loads(line) for line in (Path(__file__).parents[1] / "data" / "reward_golden.jsonl").read_text(encoding="utf-8").splitlines()]
-MAKERS = {
-    "format": rewards.make_format_reward,
-    "partial_format": rewards.make_partial_format_reward,
-    "exact": rewards.make_correctness_reward,
-    "math": rewards.make_math_reward,
-    "choice": rewards.make_choice_reward,
-    "schema": rewards.make_schema_reward,
-    "tool_calls": rewards.make_tool_call_reward,
-}
 
 
 def score(row: dict):
-    reward = MAKERS[row["kind"]](**row["options"])
+    reward = REGISTRY[row["kind"]].make(**row["options"])
     return reward(completions=[row["completion"]], prompts=["p"], trainer_state=None, **{c: [row["gold"]] for c in reward.columns})[0]
 
 
@@ -71,4 +63,4 @@ def test_a_column_that_does_not_fit_is_an_error(answers):
 )
 def test_options_are_checked(make, options):
     with pytest.raises(ValueError, match=next(iter(options))):
-        MAKERS[make](**options)
+        REGISTRY[make].make(**options)

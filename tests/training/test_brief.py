@@ -79,7 +79,7 @@ def test_a_brief_is_read(brief):
     [
         ({"method": "**GRPO+RLVR**, DAPO"}, {"variant": "dapo"}),
         ({"method": "Dr. GRPO"}, {"variant": "dr_grpo"}),
-        ({"model": "https://huggingface.co/Qwen/Qwen3-8B"}, {"model": "Qwen/Qwen3-8B"}),
+        ({"model": "https://huggingface.co/owner/model-8B"}, {"model": "owner/model-8B"}),
         ({"model": "Qwen/Qwen3-8B and/or nothing else"}, {"model": "Qwen/Qwen3-8B"}),
         ({"data": "`owner/sums:train`"}, {"data": "owner/sums:train"}),
         ({"data": "data/train.jsonl (data/old.jsonl is gone)"}, {"data": "data/train.jsonl"}),

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 from conftest import ROOT, sums, write_rows
+from documents import unnamed_files
 
 pytestmark = pytest.mark.model
 TRAIN = [sys.executable, str(ROOT / "scripts" / "train.py")]
@@ -82,6 +83,7 @@ def test_a_run_ends_with_progress_result_and_model(ready):
     record = json.loads((ready / "run/train/run.json").read_text())
     assert record["settings"]["model_init_kwargs"]["dtype"] == "float32"
     assert (ready / "run/train/model/model.safetensors").exists()
+    assert unnamed_files(ready / "run") == []
 
     for flags in ([], ["--check"]):
         again = train(ready, *REASON, *flags)

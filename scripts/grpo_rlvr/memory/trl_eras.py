@@ -38,6 +38,22 @@ ERAS = (
 NOW = ERAS[-1]
 
 
+def eras_markdown() -> str:
+    """The table of references/grpo-memory.md; of each version on, until the next line."""
+    lines = [
+        "| TRL from | loss | Liger's tiles | vLLM's sleep mode | `vllm_mode` | `max_completion_length` | `beta` |",
+        "|---|---|---|---|---|---|---|",
+    ]
+    for era in ERAS:
+        liger = "with its flag" if era.liger else "not needed" if era.head == "chunked" else "no"
+        mode = "`colocate`" if era.colocate else "`server`"
+        cells = (f"{era.since[0]}.{era.since[1]}", era.label, liger, "yes" if era.sleeps else "no", mode, era.completion, f"{era.beta:g}")
+        lines.append("| " + " | ".join(map(str, cells)) + " |")
+    # 1.10 and 1.14 differ in nothing that is shown.
+    seen = [lines[0], lines[1], *(line for i, line in enumerate(lines[2:], 2) if line.partition(" | ")[2] != lines[i - 1].partition(" | ")[2])]
+    return "\n".join(seen) + "\n"
+
+
 def era_of(version: str) -> Era:
     """The era of a TRL version such as `1.16.0` or `0.18`.
 

@@ -1,15 +1,20 @@
 """The options of the built-in rewards with their defaults, as the table of references/reward-functions.md.
 
-`PYTHONPATH=scripts python -m grpo_rlvr.rewards.options` prints it.
+`PYTHONPATH=scripts python -m grpo_rlvr.rewards.options` prints it, with `--write` into that page.
 """
 
 from __future__ import annotations
 
+import argparse
 import inspect
 import re
 from collections.abc import Callable
+from pathlib import Path
 
+from grpo_rlvr.cli import write_text
 from grpo_rlvr.rewards.registry import REGISTRY
+
+PAGE = Path(__file__).resolve().parents[3] / "references" / "reward-functions.md"
 
 
 def options_table() -> str:
@@ -37,5 +42,16 @@ def _yaml(value: object) -> str:
     return "none" if value is None else str(value).lower() if isinstance(value, bool) else str(value)
 
 
+def main() -> None:
+    """Print the table, or with --write put it into references/."""
+    options = argparse.ArgumentParser(prog="python -m grpo_rlvr.rewards.options", description=__doc__)
+    options.add_argument("--write", action="store_true", help="write it into references/reward-functions.md")
+    if not options.parse_args().write:
+        print(options_table(), end="")
+        return
+    before, mark, rest = PAGE.read_text(encoding="utf-8").partition("<!-- options -->\n")
+    write_text(PAGE, before + mark + options_table() + "".join(rest.partition("<!-- /options -->")[1:]))
+
+
 if __name__ == "__main__":
-    print(options_table(), end="")
+    main()

@@ -14,7 +14,8 @@ PAGE = Path(__file__).resolve().parents[3] / "references" / "variants.md"
 HEAD = """\
 # Variants of GRPO: which one, with which settings
 
-Printed from `scripts/grpo_rlvr/training/variants.py` (`python -m grpo_rlvr.training.variants_page --write`); for TRL 1.16.
+Read this when a run shows a symptom of the table below, when someone asks for a method by its name, or when `--check` or the diagnosis names a
+variant. Printed from `scripts/grpo_rlvr/training/variants.py` (`python -m grpo_rlvr.training.variants_page --write`); for TRL 1.16.
 
 `variant: dapo` in `config.yaml` applies the settings below, under what stands in `grpo:`. A setting of yours that differs wins, and
 `train.py config.yaml --check` says so with both values (`variant-overridden`); another `loss_type`, `importance_sampling_level` or
