@@ -24,6 +24,7 @@ class Log:
         evaluations: metrics of evaluations (without `eval_`), by step.
         nulls: how often a metric was there without a value, by name.
         kind: what was read, in words.
+        stepless: lines with metrics and no step.
     """
 
     steps: list[int] = field(default_factory=list)
@@ -31,6 +32,7 @@ class Log:
     evaluations: dict[str, dict[int, float]] = field(default_factory=dict)
     nulls: dict[str, int] = field(default_factory=dict)
     kind: str = "log"
+    stepless: int = 0
     end: dict[str, float] = field(default_factory=dict)  # the trainer's summary: train_runtime and the like
     _series: dict[str, Series] = field(default_factory=dict, repr=False)
 
@@ -100,10 +102,8 @@ def build(rows: Iterable[Mapping[str, Any]], kind: str) -> Log:
     alike: tuple[str, ...] = ()  # the names of the last line, and where its values went: most lines are like the one before
     places: list[list] = []
     for row in rows:
-        seconds = row.get("reward_seconds")
-        if isinstance(seconds, dict):
-            row = {**row, **{f"reward_seconds/{k}": v for k, v in seconds.items()}}
-            del row["reward_seconds"]
+        if dict in map(type, row.values()):
+            row = _flat(row)
         if places and tuple(row) == alike and type(step := row["step"]) is int and step > last and not waiting:
             last = step
             log.steps.append(step)
@@ -126,6 +126,7 @@ def build(rows: Iterable[Mapping[str, Any]], kind: str) -> Log:
             values[canonical(str(name))] = math.nan
         if step is None:
             waiting.update({k: v for k, v in values.items() if v is not None})
+            log.stepless += 1
             continue
         held_out = {k[5:]: values.pop(k) for k in [k for k in values if k.startswith("eval_")]}
         for name, value in held_out.items():
@@ -160,6 +161,17 @@ def build(rows: Iterable[Mapping[str, Any]], kind: str) -> Log:
     return log if ordered else _merge(log)
 
 
+def _flat(row: Mapping[str, Any], above: str = "", depth: int = 4) -> dict[str, Any]:
+    """Values inside objects by their path: {"rewards": {"exact": {"mean": 1}}} is rewards/exact/mean."""
+    flat: dict[str, Any] = {}
+    for key, value in row.items():
+        if isinstance(value, dict) and depth:
+            flat |= _flat(value, f"{above}{key}/", depth - 1)
+        else:
+            flat[above + key] = value
+    return flat
+
+
 def _places(row: Mapping[str, Any], names: Mapping[str, str], columns: dict[str, list]) -> list[list]:
     """The column of each value of the line, where the next line may be appended value by value; empty where it needs more care."""
     if not isinstance(row.get("step"), int) or any(v is not None and not isinstance(v, int | float) for v in row.values()):
@@ -173,6 +185,11 @@ def _places(row: Mapping[str, Any], names: Mapping[str, str], columns: dict[str,
 def _merge(log: Log) -> Log:
     """One row a step: values that came later win, and what only the earlier row had stays if both are of one pass through the run."""
     rows: dict[int, int] = {}
+    back = sum(b < a for a, b in zip(log.steps, log.steps[1:], strict=False))
+    if 2 * back > len(log.steps):  # newest line first, as some exports have it: no run is resumed at every other line
+        log.steps.reverse()
+        for column in log.columns.values():
+            column.reverse()
     for i, step in enumerate(log.steps):
         if rows and step < max(rows):
             rows = {s: at for s, at in rows.items() if s < step}  # the run was resumed from an earlier step
@@ -228,11 +245,17 @@ def read_log(path: Path) -> Log:
     from grpo_rlvr.diagnosis import readers
 
     path = Path(path).expanduser()
-    if not path.exists():
-        raise UserError("run", Problem(str(path), "there is no such file or folder", readers.TAKEN))
-    if path.is_dir():
-        return readers.of_folder(path)
-    return readers.of_file(path)
+    try:
+        if not path.exists():
+            raise UserError("run", Problem(str(path), "there is no such file or folder", readers.TAKEN))
+        if path.is_dir():
+            return readers.of_folder(path)
+        if not path.is_file():  # a pipe would be waited for without end
+            raise UserError("run", Problem(str(path), "this is neither a file nor a folder", readers.TAKEN))
+        return readers.of_file(path)
+    except OSError as exc:
+        problem = Problem(str(exc.filename or path), f"cannot be read: {exc.strerror or exc}", "its owner and mode are shown by `ls -l`")
+        raise UserError("run", problem) from exc
 
 
 def lines(path: Path) -> Iterable[dict]:
