@@ -119,6 +119,19 @@ def test_trls_own_tables_come_first(hacked):
     assert [(s.place, s.completion, s.total) for s in shown[0].samples] == [("best paid", "good", 2.0), ("worst paid", "bad", 0.0)]
 
 
+def test_of_a_large_table_only_the_shown_texts_are_read(tmp_path, monkeypatch):
+    pandas, tables = pytest.importorskip("pandas"), pytest.importorskip("grpo_rlvr.inspection.tables")
+    (tmp_path / "completions").mkdir()
+    chat = [[{"role": "assistant", "content": f"{i} " + "x" * 50_000}] for i in range(300)]
+    table = {"step": 1, "prompt": [f"p{i}" for i in range(300)], "completion": chat, "exact": [float(i == 170) for i in range(300)], "advantage": 0.0}
+    pandas.DataFrame(table).to_parquet(tmp_path / "completions" / "completions_00001.parquet", row_group_size=100)
+    read, row = [], tables._row
+    monkeypatch.setattr(tables, "_row", lambda r: read.append(r) or row(r))
+    ((shown,), _) = shown_samples(tmp_path, {})
+    assert [(s.place, s.prompt, s.total) for s in shown.samples] == [("best paid", "p170", 1.0), ("middle", "p149", 0.0), ("worst paid", "p299", 0.0)]
+    assert shown.samples[0].completion.startswith("170 ") and all(len(s.completion) < 21_000 for s in shown.samples) and len(read) == 3
+
+
 def test_settings_are_compared_with_the_recipe():
     rows = differences(
         {"model": {"name_or_path": "m", "dtype": "float32"}, "grpo": {"learning_rate": 1e-5, "bf16": True}, "rewards": [{"use": "math"}]}

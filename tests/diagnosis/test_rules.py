@@ -122,11 +122,13 @@ def test_form_that_is_still_being_learned_leaves_hope():
 
 
 def test_noise_is_no_proof_that_nothing_gets_better():
-    def growing(deviation):
-        return lambda t, rng: {
-            "rewards/math/mean": rng.gauss(0.3 + 0.2 * t, deviation), "completions/mean_length": rng.gauss(100 + 200 * t, 3), "frac_reward_zero_std": 0.3
-        }  # fmt: skip
+    def growing(deviation, gain=0.2):
+        def change(t, rng):
+            length = rng.gauss(100 + 200 * t, 3)
+            return {"rewards/math/mean": rng.gauss(0.3 + gain * t, deviation), "completions/mean_length": length, "frac_reward_zero_std": 0.3}
+
+        return change
 
     found = [_changed(growing(0.2), lines=40, seed=seed) for seed in range(30)]
     assert [names for names in found if "length_growth" in names] == []
-    assert "length_growth" in _changed(lambda t, rng: {**growing(0.02)(t, rng), "rewards/math/mean": rng.gauss(0.3, 0.02)})
+    assert "length_growth" in _changed(growing(0.02, gain=0.0))

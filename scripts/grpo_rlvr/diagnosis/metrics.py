@@ -11,6 +11,7 @@ from typing import Any
 
 from grpo_rlvr.diagnosis.names import canonical, is_known, reward_name, timed_part
 from grpo_rlvr.diagnosis.series import Series
+from grpo_rlvr.diagnosis.values import LARGEST, flat, number
 from grpo_rlvr.errors import Problem, UserError
 
 EMPTY = Series((), ())
@@ -103,7 +104,7 @@ def build(rows: Iterable[Mapping[str, Any]], kind: str) -> Log:
     places: list[list] = []
     for row in rows:
         if dict in map(type, row.values()):
-            row = _flat(row)
+            row = flat(row)
         if places and tuple(row) == alike and type(step := row["step"]) is int and step > last and not waiting:
             last = step
             log.steps.append(step)
@@ -161,17 +162,6 @@ def build(rows: Iterable[Mapping[str, Any]], kind: str) -> Log:
     return log if ordered else _merge(log)
 
 
-def _flat(row: Mapping[str, Any], above: str = "", depth: int = 4) -> dict[str, Any]:
-    """Values inside objects by their path: {"rewards": {"exact": {"mean": 1}}} is rewards/exact/mean."""
-    flat: dict[str, Any] = {}
-    for key, value in row.items():
-        if isinstance(value, dict) and depth:
-            flat |= _flat(value, f"{above}{key}/", depth - 1)
-        else:
-            flat[above + key] = value
-    return flat
-
-
 def _places(row: Mapping[str, Any], names: Mapping[str, str], columns: dict[str, list]) -> list[list]:
     """The column of each value of the line, where the next line may be appended value by value; empty where it needs more care."""
     if not isinstance(row.get("step"), int) or any(v is not None and not isinstance(v, int | float) for v in row.values()):
@@ -211,22 +201,6 @@ def _name_times(log: Log) -> None:
         part = timed_part(name)
         if part in known and f"reward_seconds/{part}" not in log.columns:
             log.columns[f"reward_seconds/{part}"] = log.columns.pop(name)
-
-
-LARGEST = 1e150  # no metric is larger; beyond it squares overflow
-
-
-def number(raw: Any) -> float | None:
-    """A float of a JSON or CSV value, infinite beyond LARGEST; None for no value and for text that is no number."""
-    if raw is None:
-        return None
-    try:
-        value = float(raw)
-    except OverflowError:
-        value = math.inf if raw > 0 else -math.inf
-    except (TypeError, ValueError):
-        return None
-    return math.copysign(math.inf, value) if abs(value) > LARGEST else value
 
 
 def _step(row: Mapping[str, Any]) -> int | None:
