@@ -10,6 +10,7 @@ import sys
 
 import browser
 import pytest
+from conftest import ROOT
 from grpo_rlvr.diagnosis.curves import Curve, Mark, Panel, svg, thin, ticks
 from grpo_rlvr.diagnosis.panels import panels
 from grpo_rlvr.diagnosis.png import write_png
@@ -197,6 +198,24 @@ def test_png_without_matplotlib_says_how_to_get_it(hacked, tmp_path, monkeypatch
         write_png(run, diagnose(run), tmp_path / "report.png")
 
 
+# Labels of axes that are smaller than 10 pixels, leave their picture, or lie on one another.
+TICKS = """[...document.querySelectorAll('svg')].flatMap(svg => {
+  const frame = svg.getBoundingClientRect(), ticks = [...svg.querySelectorAll('.tick')].map(e => [e.textContent, e.getBoundingClientRect()]);
+  const small = ticks.filter(([, b]) => b.height < 10 || b.left < frame.left || b.right > frame.right + .5 || b.bottom > frame.bottom + .5);
+  const met = ticks.filter(([, a], i) => ticks.some(([, b], j) =>
+    j > i && a.left < b.right - 1 && b.left < a.right - 1 && a.top < b.bottom - 4 && b.top < a.bottom - 4));
+  return [...small, ...met].map(([text]) => svg.getAttribute('aria-label') + ': ' + text);
+})"""
+
+
+def test_the_script_knows_where_the_curves_are():
+    from grpo_rlvr.diagnosis import curves
+
+    script = (ROOT / "scripts/grpo_rlvr/diagnosis/report.js").read_text()
+    numbers = (curves.LEFT, curves.RIGHT, curves.WIDTH, curves.TOP, curves.HEIGHT - curves.BOTTOM)
+    assert "const LEFT = {}, RIGHT = {}, WIDTH = {}, TOP = {}, BOTTOM = {};".format(*numbers) in script
+
+
 def test_in_a_browser(hacked, tmp_path):
     browser.find()
     run = read_run(hacked)
@@ -209,6 +228,7 @@ def test_in_a_browser(hacked, tmp_path):
             assert tab.eval("document.documentElement.scrollWidth") <= width
             beyond = "e.checkVisibility() && e.getBoundingClientRect().right > innerWidth + 1 && !e.closest('.scroll, pre, svg')"
             assert tab.eval(f"[...document.querySelectorAll('main *')].filter(e => {beyond}).length") == 0
+            assert tab.eval(TICKS) == []
         assert tab.eval("document.title") == "run: training report"
         # The numbers under the pointer.
         tab.size(1280, 900)
@@ -225,7 +245,13 @@ def test_in_a_browser(hacked, tmp_path):
 
 def test_the_gate_is_summed_up(hacked_folder):
     run = read_run(hacked_folder)
-    gate = {"at": "2026-11-30", "reviewers": ["Ada <b>"], "reviewer_kind": "human", "counts": {"read": 60, "pass": 31}, "warnings": ["few samples"]}
+    gate = {
+        "at": "2026-11-30",
+        "reviewers": ["Ada <b>"],
+        "reviewer_kind": "human",
+        "counts": {"read": 60, "of_other_samples": 3},
+        "warnings": ["few samples"],
+    }
     run = dataclasses.replace(run, started={"gate": gate})
     text = page(run, diagnose(run))
-    assert "Inspection gate: open" in text and "Ada &lt;b&gt; (human)" in text and "few samples" in text
+    assert "Inspection gate: open" in text and "Ada &lt;b&gt; (human)" in text and "few samples" in text and "of other samples" in text
