@@ -190,6 +190,18 @@ def test_png(hacked, tmp_path):
     assert path.read_bytes()[:8] == b"\x89PNG\r\n\x1a\n" and [p.name for p in path.parent.iterdir()] == ["report.png"]
 
 
+def test_a_flat_curve_does_not_hide_under_the_frame_of_the_png(tmp_path, monkeypatch):
+    figure = pytest.importorskip("matplotlib.figure")
+    drawn, save = [], figure.Figure.savefig
+    monkeypatch.setattr(figure.Figure, "savefig", lambda self, *a, **k: drawn.append(self) or save(self, *a, **k))
+    run = run_of([{"step": s, "reward": 0.5, "mem_gb": 40 + 0.001 * s} for s in range(1, 60)], {}, {})
+    write_png(run, diagnose(run), tmp_path / "report.png")
+    axes = [axis for axis in drawn[0].axes if axis.lines]
+    assert axes and all(axis.get_xlabel() == "step" for axis in axes)
+    for axis in axes:
+        assert axis.get_ylim()[1] > 1.02 * max(max(line.get_ydata()) for line in axis.lines)
+
+
 def test_png_without_matplotlib_says_how_to_get_it(hacked, tmp_path, monkeypatch):
     for name in ("matplotlib", "matplotlib.figure", "matplotlib.backends", "matplotlib.backends.backend_agg"):
         monkeypatch.setitem(sys.modules, name, None)

@@ -35,6 +35,7 @@ class Log:
     kind: str = "log"
     stepless: int = 0
     end: dict[str, float] = field(default_factory=dict)  # the trainer's summary: train_runtime and the like
+    settings: dict[str, Any] = field(default_factory=dict)  # what a tracker kept of the trainer's arguments
     _series: dict[str, Series] = field(default_factory=dict, repr=False)
 
     def __contains__(self, name: str) -> bool:

@@ -8,12 +8,16 @@ import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from grpo_rlvr.diagnosis import event_files
+from grpo_rlvr.diagnosis import event_files, tracker_files
 from grpo_rlvr.diagnosis.metrics import Log, build, lines
 from grpo_rlvr.diagnosis.names import STEP_NAMES, foreign
 from grpo_rlvr.errors import Problem, UserError
 
-TAKEN = "name a run folder, TRL's output_dir, trainer_state.json, a .jsonl of progress lines, a TensorBoard folder, or a CSV export of W&B or Trackio"
+TAKEN = (
+    "name a run folder, TRL's output_dir, trainer_state.json, a .jsonl of progress lines, a TensorBoard folder, W&B's .wandb file or its folder,"
+    " Trackio's .db, or a CSV export of W&B or Trackio"
+)
+ONE_OF_TRACKIO = "give each run a project of its own, or export one run"
 EVENTS = "events.out.tfevents.*"
 _CHECKPOINT = re.compile(r"checkpoint-(\d+)")
 _BOUNDS = re.compile(r"__(MIN|MAX)$")
@@ -38,6 +42,11 @@ def of_folder(folder: Path) -> Log:
     if runs:
         many = f"{len(runs)} runs" if len(runs) > 1 else "a run"
         raise UserError("run", Problem(str(folder), f"the folder holds no log itself, but {many} inside", f"name one: {_listed(runs)}"))
+    kept = sorted(p for name in ("*.wandb", "*/*.wandb", "*.db") for p in folder.glob(name) if not p.parent.is_symlink())
+    if len(kept) > 1:
+        raise UserError("run", Problem(str(folder), f"the folder holds {len(kept)} files of W&B or Trackio", f"name one: {_listed(kept)}"))
+    if kept:
+        return of_file(kept[0])
     events = sorted(folder.rglob(EVENTS), key=_begun)
     if events:
         _one_start_after_another(events, folder)
@@ -90,11 +99,24 @@ def of_file(path: Path) -> Log:
         return _events([path], path.parent)
     if path.suffix.lower() in (".csv", ".tsv"):
         return of_csv(path)
+    if path.suffix.lower() == ".wandb":
+        return _of_tracker(path, "W&B file", *tracker_files.wandb_file(path))
+    if path.suffix.lower() == ".db":
+        found = tracker_files.trackio_file(path)
+        if len(found) > 1:
+            raise UserError("run", Problem(str(path), f"the database holds {len(found)} runs: {', '.join(sorted(found)[:5])}", ONE_OF_TRACKIO))
+        return _of_tracker(path, "Trackio database", *next(iter(found.values()), ([], {})))
     if path.suffix.lower() == ".jsonl":
         return _checked(build(lines(path), "progress lines"), path)
     if path.suffix.lower() == ".json":
         return of_state(path)
     raise UserError("run", Problem(str(path), f"'{path.suffix or path.name}' is no log that can be read", TAKEN))
+
+
+def _of_tracker(path: Path, kind: str, rows: Sequence[dict], settings: dict) -> Log:
+    log = build(rows, kind)
+    log.settings = settings
+    return _checked(log, path)
 
 
 def _progress(place: Path) -> Log:
@@ -158,7 +180,7 @@ def of_csv(path: Path) -> Log:
         log = build(rows(), "CSV export")
     if len(runs) > 1:
         raise UserError("run", Problem(str(path), f"the table holds {len(runs)} runs: {', '.join(sorted(runs)[:5])}", "export one run"))
-    for name in ("run", "_runtime", "_timestamp", "timestamp"):
+    for name in ("run", "run_id", "series_key", "time", "_runtime", "_timestamp", "timestamp"):
         log.columns.pop(name, None)
     return _checked(log, path)
 
