@@ -14,6 +14,7 @@ from grpo_rlvr.diagnosis.run import read_run
 from grpo_rlvr.errors import UserError
 
 from diagnosis.planted import planted
+from diagnosis.test_strange_logs import event_file
 
 BLOCK = 32_768
 
@@ -138,6 +139,10 @@ def test_a_trackio_database(rows, tmp_path):
     # Two files in one folder are two runs.
     with pytest.raises(UserError, match="2 files of W&B or Trackio"):
         read_log(tmp_path)
+    # A database of something else beside TensorBoard's files is no reason not to read those.
+    event_file(tmp_path / "other" / "events.out.tfevents.1.host", range(1, 9), 0.5)
+    (tmp_path / "other" / "mlflow.db").write_bytes(b"no database")
+    assert read_log(tmp_path / "other").kind == "TensorBoard events"
 
 
 def test_numbers_that_json_has_not_are_kept(tmp_path):

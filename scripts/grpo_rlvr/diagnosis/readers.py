@@ -42,15 +42,15 @@ def of_folder(folder: Path) -> Log:
     if runs:
         many = f"{len(runs)} runs" if len(runs) > 1 else "a run"
         raise UserError("run", Problem(str(folder), f"the folder holds no log itself, but {many} inside", f"name one: {_listed(runs)}"))
+    events = sorted(folder.rglob(EVENTS), key=_begun)
+    if events:
+        _one_start_after_another(events, folder)
+        return _events(events, folder)
     kept = sorted(p for name in ("*.wandb", "*/*.wandb", "*.db") for p in folder.glob(name) if not p.parent.is_symlink())
     if len(kept) > 1:
         raise UserError("run", Problem(str(folder), f"the folder holds {len(kept)} files of W&B or Trackio", f"name one: {_listed(kept)}"))
     if kept:
         return of_file(kept[0])
-    events = sorted(folder.rglob(EVENTS), key=_begun)
-    if events:
-        _one_start_after_another(events, folder)
-        return _events(events, folder)
     raise NothingYet("run", Problem(str(folder), "the folder holds no log of a run", TAKEN))
 
 
