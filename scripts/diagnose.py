@@ -16,8 +16,9 @@ from pathlib import Path
 from grpo_rlvr import cli
 
 EPILOG = """
-RUN is a run folder, TRL's output_dir, trainer_state.json, a .jsonl with a line a step, a TensorBoard folder, or a CSV export of W&B or Trackio;
-names of older TRL releases are understood. Exit 0: healthy; 1: a symptom. No torch, no network, no GPU needed."""
+RUN is a run folder, TRL's output_dir, trainer_state.json, a .jsonl with a line a step, a TensorBoard folder, W&B's .wandb file or its folder,
+Trackio's .db, or a CSV export of W&B or Trackio; names of older TRL releases are understood. Exit 0: healthy; 1: a symptom. No torch, no
+network, no GPU needed."""
 
 
 def build_parser() -> argparse.ArgumentParser:

@@ -41,6 +41,11 @@ def test_tiny_learns(tmp_path, seed):
     assert [line["step"] for line in lines] == list(range(1, 81))
     # The longer style is the one that succeeds.
     assert lines[-1]["completions/mean_length"] > lines[0]["completions/mean_length"] + 3
+    # What it says to try next can be typed as it stands.
+    (line,) = [line for line in result["stderr"].splitlines() if "diagnose.py" in line]
+    done = subprocess.run(line.partition("#")[0], shell=True, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0 and "healthy: no symptom" in done.stdout, done.stdout + done.stderr
+    assert (folder / "run" / "report.html").is_file()
 
 
 def test_the_careless_reward_is_caught_although_it_agrees_with_the_truth(tmp_path):

@@ -206,6 +206,7 @@ def _(rows, settings, held_out, rng):
 
 @plant("moe_routing", "moe")
 def _(rows, settings, held_out, rng):
+    settings["num_iterations"] = 2
     _set(rows, gap=lambda t, r: 0.01 + 0.05 * t * rng.gauss(1, 0.1), aux_loss=lambda t, r: rng.gauss(1 + 0.6 * t, 0.02))
 
 

@@ -10,6 +10,7 @@ import sys
 
 import browser
 import pytest
+from conftest import ROOT
 from grpo_rlvr.diagnosis.curves import Curve, Mark, Panel, svg, thin, ticks
 from grpo_rlvr.diagnosis.panels import panels
 from grpo_rlvr.diagnosis.png import write_png
@@ -119,6 +120,19 @@ def test_trls_own_tables_come_first(hacked):
     assert [(s.place, s.completion, s.total) for s in shown[0].samples] == [("best paid", "good", 2.0), ("worst paid", "bad", 0.0)]
 
 
+def test_of_a_large_table_only_the_shown_texts_are_read(tmp_path, monkeypatch):
+    pandas, tables = pytest.importorskip("pandas"), pytest.importorskip("grpo_rlvr.inspection.tables")
+    (tmp_path / "completions").mkdir()
+    chat = [[{"role": "assistant", "content": f"{i} " + "x" * 50_000}] for i in range(300)]
+    table = {"step": 1, "prompt": [f"p{i}" for i in range(300)], "completion": chat, "exact": [float(i == 170) for i in range(300)], "advantage": 0.0}
+    pandas.DataFrame(table).to_parquet(tmp_path / "completions" / "completions_00001.parquet", row_group_size=100)
+    read, row = [], tables._row
+    monkeypatch.setattr(tables, "_row", lambda r: read.append(r) or row(r))
+    ((shown,), _) = shown_samples(tmp_path, {})
+    assert [(s.place, s.prompt, s.total) for s in shown.samples] == [("best paid", "p170", 1.0), ("middle", "p149", 0.0), ("worst paid", "p299", 0.0)]
+    assert shown.samples[0].completion.startswith("170 ") and all(len(s.completion) < 21_000 for s in shown.samples) and len(read) == 3
+
+
 def test_settings_are_compared_with_the_recipe():
     rows = differences(
         {"model": {"name_or_path": "m", "dtype": "float32"}, "grpo": {"learning_rate": 1e-5, "bf16": True}, "rewards": [{"use": "math"}]}
@@ -176,12 +190,42 @@ def test_png(hacked, tmp_path):
     assert path.read_bytes()[:8] == b"\x89PNG\r\n\x1a\n" and [p.name for p in path.parent.iterdir()] == ["report.png"]
 
 
+def test_a_flat_curve_does_not_hide_under_the_frame_of_the_png(tmp_path, monkeypatch):
+    figure = pytest.importorskip("matplotlib.figure")
+    drawn, save = [], figure.Figure.savefig
+    monkeypatch.setattr(figure.Figure, "savefig", lambda self, *a, **k: drawn.append(self) or save(self, *a, **k))
+    run = run_of([{"step": s, "reward": 0.5, "mem_gb": 40 + 0.001 * s} for s in range(1, 60)], {}, {})
+    write_png(run, diagnose(run), tmp_path / "report.png")
+    axes = [axis for axis in drawn[0].axes if axis.lines]
+    assert axes and all(axis.get_xlabel() == "step" for axis in axes)
+    for axis in axes:
+        assert axis.get_ylim()[1] > 1.02 * max(max(line.get_ydata()) for line in axis.lines)
+
+
 def test_png_without_matplotlib_says_how_to_get_it(hacked, tmp_path, monkeypatch):
     for name in ("matplotlib", "matplotlib.figure", "matplotlib.backends", "matplotlib.backends.backend_agg"):
         monkeypatch.setitem(sys.modules, name, None)
     run = read_run(hacked)
     with pytest.raises(MissingError, match="matplotlib"):
         write_png(run, diagnose(run), tmp_path / "report.png")
+
+
+# Labels of axes that are smaller than 10 pixels, leave their picture, or lie on one another.
+TICKS = """[...document.querySelectorAll('svg')].flatMap(svg => {
+  const frame = svg.getBoundingClientRect(), ticks = [...svg.querySelectorAll('.tick')].map(e => [e.textContent, e.getBoundingClientRect()]);
+  const small = ticks.filter(([, b]) => b.height < 10 || b.left < frame.left || b.right > frame.right + .5 || b.bottom > frame.bottom + .5);
+  const met = ticks.filter(([, a], i) => ticks.some(([, b], j) =>
+    j > i && a.left < b.right - 1 && b.left < a.right - 1 && a.top < b.bottom - 4 && b.top < a.bottom - 4));
+  return [...small, ...met].map(([text]) => svg.getAttribute('aria-label') + ': ' + text);
+})"""
+
+
+def test_the_script_knows_where_the_curves_are():
+    from grpo_rlvr.diagnosis import curves
+
+    script = (ROOT / "scripts/grpo_rlvr/diagnosis/report.js").read_text()
+    numbers = (curves.LEFT, curves.RIGHT, curves.WIDTH, curves.TOP, curves.HEIGHT - curves.BOTTOM)
+    assert "const LEFT = {}, RIGHT = {}, WIDTH = {}, TOP = {}, BOTTOM = {};".format(*numbers) in script
 
 
 def test_in_a_browser(hacked, tmp_path):
@@ -196,6 +240,7 @@ def test_in_a_browser(hacked, tmp_path):
             assert tab.eval("document.documentElement.scrollWidth") <= width
             beyond = "e.checkVisibility() && e.getBoundingClientRect().right > innerWidth + 1 && !e.closest('.scroll, pre, svg')"
             assert tab.eval(f"[...document.querySelectorAll('main *')].filter(e => {beyond}).length") == 0
+            assert tab.eval(TICKS) == []
         assert tab.eval("document.title") == "run: training report"
         # The numbers under the pointer.
         tab.size(1280, 900)
@@ -212,7 +257,13 @@ def test_in_a_browser(hacked, tmp_path):
 
 def test_the_gate_is_summed_up(hacked_folder):
     run = read_run(hacked_folder)
-    gate = {"at": "2026-11-30", "reviewers": ["Ada <b>"], "reviewer_kind": "human", "counts": {"read": 60, "pass": 31}, "warnings": ["few samples"]}
+    gate = {
+        "at": "2026-11-30",
+        "reviewers": ["Ada <b>"],
+        "reviewer_kind": "human",
+        "counts": {"read": 60, "of_other_samples": 3},
+        "warnings": ["few samples"],
+    }
     run = dataclasses.replace(run, started={"gate": gate})
     text = page(run, diagnose(run))
-    assert "Inspection gate: open" in text and "Ada &lt;b&gt; (human)" in text and "few samples" in text
+    assert "Inspection gate: open" in text and "Ada &lt;b&gt; (human)" in text and "few samples" in text and "of other samples" in text

@@ -202,6 +202,8 @@ def _next(project: Project, scenario: str) -> None:
     made = "config.yaml, data/, model/, run/inspection/" + (", run/train/" if scenario == "learn" else "")
     say(f"\nfiles: {_short(project.folder)}  ({made})")
     say("try next:")
+    if scenario == "learn":
+        say(f"  {python} {scripts}/diagnose.py {_short(project.folder / 'run')} --report   # what the run did, and a page with its curves")
     say(f"  {python} {scripts}/inspect_rewards.py review {config} --reviewer you   # read the samples yourself, the oracle's labels hidden")
     say(f"  {python} {scripts}/inspect_rewards.py gate {config}   # the gate's answer and its evidence")
     say(f"  {python} {scripts}/quickstart.py --scenario {'never' if scenario == 'careless' else 'careless'}   # {other}")

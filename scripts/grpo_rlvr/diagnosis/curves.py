@@ -11,7 +11,7 @@ from grpo_rlvr.diagnosis.series import Series
 from grpo_rlvr.visible import fold, visible
 
 WIDTH, HEIGHT = 440, 200
-LEFT, RIGHT, TOP, BOTTOM = 46, 10, 10, 24
+LEFT, RIGHT, TOP, BOTTOM = 54, 12, 10, 26  # report.js has the same numbers
 POINTS = 400  # at most so many points of a curve; a longer one is drawn by the means of its stretches
 
 
@@ -117,14 +117,14 @@ def svg(panel: Panel, marks: Sequence[Mark], first: int, last: int) -> str:
     def y(value: float) -> float:
         return TOP + (top - to(value)) / (top - bottom) * (HEIGHT - TOP - BOTTOM)
 
-    levels = [10.0**e for e in range(math.ceil(bottom), math.floor(top) + 1)][:: max(1, int((top - bottom) / 4))] if log else ticks(bottom, top)
+    levels = [10.0**e for e in range(math.ceil(bottom), math.floor(top) + 1)][:: max(1, int((top - bottom) / 4))] if log else ticks(bottom, top, 5)
     parts = []
     for value in levels:
         parts.append(f'<line class="grid" x1="{LEFT}" x2="{WIDTH - RIGHT}" y1="{y(value):.1f}" y2="{y(value):.1f}"/>')
-        parts.append(f'<text class="tick" x="{LEFT - 5}" y="{y(value) + 3.5:.1f}" text-anchor="end">{short(value)}</text>')
+        parts.append(f'<text class="tick" x="{LEFT - 5}" y="{y(value) + 4.5:.1f}" text-anchor="end">{short(value)}</text>')
     for value in ticks(first, last, 5):
         if value == int(value):
-            parts.append(f'<text class="tick" x="{x(value):.1f}" y="{HEIGHT - 8}" text-anchor="middle">{short(value)}</text>')
+            parts.append(f'<text class="tick" x="{x(value):.1f}" y="{HEIGHT - 8}" text-anchor="{_anchor(x(value))}">{short(value)}</text>')
     for mark in marks:
         at = x(min(max(mark.step, first), last))
         parts.append(
@@ -138,6 +138,11 @@ def svg(panel: Panel, marks: Sequence[Mark], first: int, last: int) -> str:
     names = ", ".join(_label(c.label) for c in panel.drawn)
     label = f"{_label(panel.title)}: {names}"
     return f'<svg viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-label="{label}">{"".join(parts)}</svg>'
+
+
+def _anchor(x: float) -> str:
+    """The last label ends at its tick, so that the picture's edge cuts none."""
+    return "end" if x > WIDTH - 2 * RIGHT else "middle"
 
 
 def _label(text: str) -> str:

@@ -34,13 +34,13 @@ def scalars(path: Path) -> Iterator[tuple[int, str, float]]:
 
 def _event(data: bytes) -> Iterator[tuple[int, str, float]]:
     step, summaries = 0, []
-    for number, kind, value in _fields(data):
+    for number, kind, value in fields(data):
         if number == 2 and kind == 0:
             step = value if value < 1 << 63 else value - (1 << 64)
         elif number == 5 and kind == 2:
             summaries.append(value)
     for summary in summaries:
-        for number, kind, value in _fields(summary):
+        for number, kind, value in fields(summary):
             if number == 1 and kind == 2:
                 tag, scalar = _value(value)
                 if scalar is not None:
@@ -49,7 +49,7 @@ def _event(data: bytes) -> Iterator[tuple[int, str, float]]:
 
 def _value(data: bytes) -> tuple[str, float | None]:
     tag, scalar = "", None
-    for number, kind, value in _fields(data):
+    for number, kind, value in fields(data):
         if number == 1 and kind == 2:
             tag = value.decode("utf-8", "replace")
         elif number == 2 and kind == 5:
@@ -62,7 +62,7 @@ def _value(data: bytes) -> tuple[str, float | None]:
 def _tensor(data: bytes) -> float | None:
     """The value of a tensor that holds one float or double (dtype 1 or 2)."""
     dtype, found = 0, None
-    for number, kind, value in _fields(data):
+    for number, kind, value in fields(data):
         if number == 1 and kind == 0:
             dtype = value
         elif number in (4, 5, 6) and kind in (1, 2, 5):
@@ -71,7 +71,7 @@ def _tensor(data: bytes) -> float | None:
     return struct.unpack(form, found)[0] if form and found is not None and len(found) == struct.calcsize(form) else None
 
 
-def _fields(data: bytes) -> Iterator[tuple[int, int, int | bytes]]:
+def fields(data: bytes) -> Iterator[tuple[int, int, int | bytes]]:
     """(field number, wire type, value) of a message: an int for varints, bytes else."""
     at = 0
     while at < len(data):

@@ -11,6 +11,7 @@ from typing import Any
 
 from grpo_rlvr.diagnosis.names import canonical, is_known, reward_name, timed_part
 from grpo_rlvr.diagnosis.series import Series
+from grpo_rlvr.diagnosis.values import LARGEST, flat, number
 from grpo_rlvr.errors import Problem, UserError
 
 EMPTY = Series((), ())
@@ -24,6 +25,7 @@ class Log:
         evaluations: metrics of evaluations (without `eval_`), by step.
         nulls: how often a metric was there without a value, by name.
         kind: what was read, in words.
+        stepless: lines with metrics and no step.
     """
 
     steps: list[int] = field(default_factory=list)
@@ -31,7 +33,9 @@ class Log:
     evaluations: dict[str, dict[int, float]] = field(default_factory=dict)
     nulls: dict[str, int] = field(default_factory=dict)
     kind: str = "log"
+    stepless: int = 0
     end: dict[str, float] = field(default_factory=dict)  # the trainer's summary: train_runtime and the like
+    settings: dict[str, Any] = field(default_factory=dict)  # what a tracker kept of the trainer's arguments
     _series: dict[str, Series] = field(default_factory=dict, repr=False)
 
     def __contains__(self, name: str) -> bool:
@@ -100,10 +104,8 @@ def build(rows: Iterable[Mapping[str, Any]], kind: str) -> Log:
     alike: tuple[str, ...] = ()  # the names of the last line, and where its values went: most lines are like the one before
     places: list[list] = []
     for row in rows:
-        seconds = row.get("reward_seconds")
-        if isinstance(seconds, dict):
-            row = {**row, **{f"reward_seconds/{k}": v for k, v in seconds.items()}}
-            del row["reward_seconds"]
+        if dict in map(type, row.values()):
+            row = flat(row)
         if places and tuple(row) == alike and type(step := row["step"]) is int and step > last and not waiting:
             last = step
             log.steps.append(step)
@@ -126,6 +128,7 @@ def build(rows: Iterable[Mapping[str, Any]], kind: str) -> Log:
             values[canonical(str(name))] = math.nan
         if step is None:
             waiting.update({k: v for k, v in values.items() if v is not None})
+            log.stepless += 1
             continue
         held_out = {k[5:]: values.pop(k) for k in [k for k in values if k.startswith("eval_")]}
         for name, value in held_out.items():
@@ -173,6 +176,11 @@ def _places(row: Mapping[str, Any], names: Mapping[str, str], columns: dict[str,
 def _merge(log: Log) -> Log:
     """One row a step: values that came later win, and what only the earlier row had stays if both are of one pass through the run."""
     rows: dict[int, int] = {}
+    back = sum(b < a for a, b in zip(log.steps, log.steps[1:], strict=False))
+    if 2 * back > len(log.steps):  # newest line first, as some exports have it: no run is resumed at every other line
+        log.steps.reverse()
+        for column in log.columns.values():
+            column.reverse()
     for i, step in enumerate(log.steps):
         if rows and step < max(rows):
             rows = {s: at for s, at in rows.items() if s < step}  # the run was resumed from an earlier step
@@ -196,22 +204,6 @@ def _name_times(log: Log) -> None:
             log.columns[f"reward_seconds/{part}"] = log.columns.pop(name)
 
 
-LARGEST = 1e150  # no metric is larger; beyond it squares overflow
-
-
-def number(raw: Any) -> float | None:
-    """A float of a JSON or CSV value, infinite beyond LARGEST; None for no value and for text that is no number."""
-    if raw is None:
-        return None
-    try:
-        value = float(raw)
-    except OverflowError:
-        value = math.inf if raw > 0 else -math.inf
-    except (TypeError, ValueError):
-        return None
-    return math.copysign(math.inf, value) if abs(value) > LARGEST else value
-
-
 def _step(row: Mapping[str, Any]) -> int | None:
     for name in ("step", "train/global_step", "global_step"):
         if (value := number(row.get(name))) is not None and math.isfinite(value):
@@ -228,11 +220,17 @@ def read_log(path: Path) -> Log:
     from grpo_rlvr.diagnosis import readers
 
     path = Path(path).expanduser()
-    if not path.exists():
-        raise UserError("run", Problem(str(path), "there is no such file or folder", readers.TAKEN))
-    if path.is_dir():
-        return readers.of_folder(path)
-    return readers.of_file(path)
+    try:
+        if not path.exists():
+            raise UserError("run", Problem(str(path), "there is no such file or folder", readers.TAKEN))
+        if path.is_dir():
+            return readers.of_folder(path)
+        if not path.is_file():  # a pipe would be waited for without end
+            raise UserError("run", Problem(str(path), "this is neither a file nor a folder", readers.TAKEN))
+        return readers.of_file(path)
+    except OSError as exc:
+        problem = Problem(str(exc.filename or path), f"cannot be read: {exc.strerror or exc}", "its owner and mode are shown by `ls -l`")
+        raise UserError("run", problem) from exc
 
 
 def lines(path: Path) -> Iterable[dict]:

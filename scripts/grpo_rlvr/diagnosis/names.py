@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Collection
 from dataclasses import dataclass
 
 
@@ -103,6 +104,16 @@ OLD = {
     "sampling/logp_difference/mean": "sampling/sampling_logp_difference/mean",
     "num_input_tokens_seen": "num_tokens",
 }
+# Logs of other trainers, by metrics (canonical) that GRPO has not; the names of all of one entry must be there.
+FOREIGN = (
+    (("rewards/chosen/mean", "rewards/rejected/mean"), "a preference run (DPO, KTO or the like)"),
+    (("logps/chosen", "logps/rejected"), "a preference run (DPO, KTO or the like)"),
+    (("mean_token_accuracy",), "supervised fine-tuning (SFT)"),
+    (("min_reward", "max_reward"), "the training of a reward model"),
+    (("objective/kl",), "a PPO run"),
+    (("critic/score/mean",), "a run of verl, which has names of its own"),
+    (("actor/entropy",), "a run of verl, which has names of its own"),
+)
 STEP_NAMES = ("train/global_step", "global_step", "trainer/global_step", "step", "Step", "_step")
 KNOWN = {m.name for m in (*METRICS, *OWN)}
 _OLD_REWARD = re.compile(r"rewards/([^/]+(?:/[^/]+)*?)")
@@ -126,6 +137,13 @@ def is_known(name: str) -> bool:
     """Whether `name` (canonical) is a metric that the table above explains."""
     plain = name.removeprefix("eval_")
     return plain in KNOWN or plain.startswith(("rewards/", "reward_seconds/", "profiling/"))
+
+
+def foreign(names: Collection[str]) -> str:
+    """What trainer wrote these metrics (canonical names), where it was none of GRPO's; empty where that cannot be told."""
+    if "reward" in names or "completions/mean_length" in names:
+        return ""
+    return next((what for signs, what in FOREIGN if all(sign in names for sign in signs)), "")
 
 
 def reward_name(name: str) -> str | None:

@@ -51,7 +51,11 @@ def write_png(run: Run, answer: Diagnosis, path: Path) -> Path:
             axis.annotate(str(mark.number), (mark.step, 1), xycoords=("data", "axes fraction"), color="#b0231c", ha="center", va="bottom", fontsize=8)
         axis.set_title(panel.title + (f" ({panel.unit})" if panel.unit else ""), fontsize=9, loc="left")
         if panel.lowest is not None:
-            axis.set_ylim(bottom=min(panel.lowest, axis.get_ylim()[0]) if any(c.series.min < panel.lowest for c in panel.drawn) else panel.lowest)
+            bottom, top = axis.get_ylim()
+            below = any(c.series.min < panel.lowest for c in panel.drawn)
+            # A flat curve far above 0 leaves matplotlib no margin: the frame would lie on it.
+            axis.set_ylim(bottom if below else panel.lowest, max(top, panel.lowest + 1.05 * (max(c.series.max for c in panel.drawn) - panel.lowest)))
+        axis.set_xlabel("step", fontsize=7, labelpad=1)
         axis.tick_params(labelsize=7)
         axis.grid(alpha=0.3)
         if len(panel.drawn) > 1:

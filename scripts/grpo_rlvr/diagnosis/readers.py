@@ -5,18 +5,26 @@ from __future__ import annotations
 import csv
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from grpo_rlvr.diagnosis import event_files
+from grpo_rlvr.diagnosis import event_files, tracker_files
 from grpo_rlvr.diagnosis.metrics import Log, build, lines
-from grpo_rlvr.diagnosis.names import STEP_NAMES
+from grpo_rlvr.diagnosis.names import STEP_NAMES, foreign
 from grpo_rlvr.errors import Problem, UserError
 
-TAKEN = "name a run folder, TRL's output_dir, trainer_state.json, a .jsonl of progress lines, a TensorBoard folder, or a CSV export of W&B or Trackio"
+TAKEN = (
+    "name a run folder, TRL's output_dir, trainer_state.json, a .jsonl of progress lines, a TensorBoard folder, W&B's .wandb file or its folder,"
+    " Trackio's .db, or a CSV export of W&B or Trackio"
+)
+ONE_OF_TRACKIO = "give each run a project of its own, or export one run"
 EVENTS = "events.out.tfevents.*"
 _CHECKPOINT = re.compile(r"checkpoint-(\d+)")
 _BOUNDS = re.compile(r"__(MIN|MAX)$")
+
+
+class NothingYet(UserError):
+    """There is no line, and one may still come."""
 
 
 def of_folder(folder: Path) -> Log:
@@ -28,12 +36,62 @@ def of_folder(folder: Path) -> Log:
         state = newest_state(place)
         if state:
             return of_state(state)
-    events = sorted(folder.rglob(EVENTS))
-    if events:
-        return _events(events, folder)
     if any((folder / name).exists() for name in ("train", "config.resolved.yaml")):
         return Log(kind="run folder without a line yet")
-    raise UserError("run", Problem(str(folder), "the folder holds no log of a run", TAKEN))
+    runs = runs_inside(folder)
+    if runs:
+        many = f"{len(runs)} runs" if len(runs) > 1 else "a run"
+        raise UserError("run", Problem(str(folder), f"the folder holds no log itself, but {many} inside", f"name one: {_listed(runs)}"))
+    events = sorted(folder.rglob(EVENTS), key=_begun)
+    if events:
+        _one_start_after_another(events, folder)
+        return _events(events, folder)
+    kept = sorted(p for name in ("*.wandb", "*/*.wandb", "*.db") for p in folder.glob(name) if not p.parent.is_symlink())
+    if len(kept) > 1:
+        raise UserError("run", Problem(str(folder), f"the folder holds {len(kept)} files of W&B or Trackio", f"name one: {_listed(kept)}"))
+    if kept:
+        return of_file(kept[0])
+    raise NothingYet("run", Problem(str(folder), "the folder holds no log of a run", TAKEN))
+
+
+def runs_inside(folder: Path) -> list[Path]:
+    """Run folders and output_dirs one or two levels below."""
+    found = set()
+    for mark in ("train/logs/progress.jsonl", "checkpoint-*/trainer_state.json", "trainer_state.json"):
+        for level in ("*", "*/*"):
+            for path in folder.glob(f"{level}/{mark}"):
+                above = path.parents[mark.count("/")]
+                found.add(above.parent if _CHECKPOINT.fullmatch(above.name) else above)
+    # The checkpoints of a run folder lie inside it.
+    return sorted(run for run in found if run != folder and not any(other in run.parents for other in found))
+
+
+def _listed(paths: Sequence[Path]) -> str:
+    shown = ", ".join(map(str, paths[:6]))
+    return shown + (f" and {len(paths) - 6} more" if len(paths) > 6 else "")
+
+
+def _begun(path: Path) -> tuple[float, str]:
+    """Event files by the second in which they were begun, which is in their name."""
+    second = path.name.split(".")[3] if path.name.count(".") >= 3 else ""
+    return (float(second) if second.isdigit() else 0.0, str(path))
+
+
+def _one_start_after_another(events: Sequence[Path], folder: Path) -> None:
+    """Several folders of event files are one run only if each start goes on where an earlier one had come to.
+
+    Raises:
+        UserError: they are several runs, whose lines would be mixed.
+    """
+    places: dict[Path, int] = {}
+    for path in events:
+        first = next((step for step, _, _ in event_files.scalars(path)), None)
+        if first is not None:
+            places.setdefault(path.parent, first)
+    firsts = list(places.values())
+    goes_on = all(later > earlier for earlier, later in zip(firsts, firsts[1:], strict=False))
+    if len(places) > 1 and not (goes_on and len({place.parent for place in places}) == 1):
+        raise UserError("run", Problem(str(folder), f"the folder holds event files of {len(places)} runs", f"name one: {_listed(sorted(places))}"))
 
 
 def of_file(path: Path) -> Log:
@@ -41,11 +99,24 @@ def of_file(path: Path) -> Log:
         return _events([path], path.parent)
     if path.suffix.lower() in (".csv", ".tsv"):
         return of_csv(path)
+    if path.suffix.lower() == ".wandb":
+        return _of_tracker(path, "W&B file", *tracker_files.wandb_file(path))
+    if path.suffix.lower() == ".db":
+        found = tracker_files.trackio_file(path)
+        if len(found) > 1:
+            raise UserError("run", Problem(str(path), f"the database holds {len(found)} runs: {', '.join(sorted(found)[:5])}", ONE_OF_TRACKIO))
+        return _of_tracker(path, "Trackio database", *next(iter(found.values()), ([], {})))
     if path.suffix.lower() == ".jsonl":
         return _checked(build(lines(path), "progress lines"), path)
     if path.suffix.lower() == ".json":
         return of_state(path)
     raise UserError("run", Problem(str(path), f"'{path.suffix or path.name}' is no log that can be read", TAKEN))
+
+
+def _of_tracker(path: Path, kind: str, rows: Sequence[dict], settings: dict) -> Log:
+    log = build(rows, kind)
+    log.settings = settings
+    return _checked(log, path)
 
 
 def _progress(place: Path) -> Log:
@@ -109,7 +180,7 @@ def of_csv(path: Path) -> Log:
         log = build(rows(), "CSV export")
     if len(runs) > 1:
         raise UserError("run", Problem(str(path), f"the table holds {len(runs)} runs: {', '.join(sorted(runs)[:5])}", "export one run"))
-    for name in ("run", "_runtime", "_timestamp", "timestamp"):
+    for name in ("run", "run_id", "series_key", "time", "_runtime", "_timestamp", "timestamp"):
         log.columns.pop(name, None)
     return _checked(log, path)
 
@@ -132,6 +203,13 @@ def _events(paths: list[Path], folder: Path) -> Log:
 
 
 def _checked(log: Log, path: Path, empty_ok: bool = False) -> Log:
+    other = foreign(log.columns)
+    if other:
+        shown = ", ".join(sorted(set(log.columns) - {"loss", "grad_norm", "learning_rate", "epoch"})[:4])
+        raise UserError("run", Problem(str(path), f"this is the log of {other}, not of GRPO: it holds {shown} and no reward", "name a run of GRPO"))
+    if not log.steps and not log.evaluations and log.stepless and not empty_ok:
+        fix = "write `step` (the trainer's state.global_step) into each line"
+        raise UserError("run", Problem(str(path), f"{log.stepless} lines hold metrics, and none of them a step", fix))
     if not log.steps and not log.evaluations and not empty_ok:
-        raise UserError("run", Problem(str(path), "no line in it holds a step and a metric", TAKEN))
+        raise NothingYet("run", Problem(str(path), "no line in it holds a step and a metric", TAKEN))
     return log

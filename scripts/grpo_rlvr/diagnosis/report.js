@@ -1,7 +1,7 @@
 "use strict";
 // Values under the pointer. The page is whole without this script.
 const data = JSON.parse(document.getElementById("data").textContent);
-const LEFT = 46, RIGHT = 10, WIDTH = 440, TOP = 10, BOTTOM = 176;
+const LEFT = 54, RIGHT = 12, WIDTH = 440, TOP = 10, BOTTOM = 174; // as in curves.py
 
 function nearest(steps, step) {
   let low = 0, high = steps.length - 1;

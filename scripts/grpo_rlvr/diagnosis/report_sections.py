@@ -89,7 +89,7 @@ def gate_section(run: Run) -> str:
         rows = {
             "read by": f"{readers} ({gate.get('reviewer_kind', '?')})",
             "opened": gate.get("at"),
-            **{str(k): v for k, v in counts.items() if isinstance(v, int | float)},
+            **{str(k).replace("_", " "): v for k, v in counts.items() if isinstance(v, int | float)},
         }
         body = "".join(f"<tr><th>{escaped(k)}</th><td>{escaped(v)}</td></tr>" for k, v in rows.items() if v is not None)
         warnings = "".join(f"<li>{escaped(w)}</li>" for w in gate.get("warnings") or ())

@@ -7,6 +7,7 @@ from typing import Any
 
 from grpo_rlvr.diagnosis import rules_machine, rules_numbers, rules_policy, rules_reward, rules_sampler, rules_signal, rules_update
 from grpo_rlvr.diagnosis.findings import Diagnosis, Finding, Note, Rule, Seen
+from grpo_rlvr.diagnosis.patches import completed
 from grpo_rlvr.diagnosis.rates import half
 from grpo_rlvr.diagnosis.run import Run
 from grpo_rlvr.diagnosis.variants import named
@@ -59,9 +60,10 @@ def _finding(run: Run, rule: Rule, seen: Seen, all_seen: Mapping[str, Seen]) -> 
     if "grpo.learning_rate" in patch and isinstance(patch["grpo.learning_rate"], str):
         patch["grpo.learning_rate"] = half(run)
     variant, settings = named(run, seen.variant)
+    patch = completed(run, {**patch, **settings})
     return Finding(
         rule=rule, evidence=tuple(seen.evidence), confidence=seen.confidence, cause=seen.cause or rule.cause, remedy=seen.remedy or rule.remedy,
-        patch={**patch, **settings}, doubt=seen.doubt or rule.doubt, since=seen.since, variant=variant,
+        patch=patch, doubt=seen.doubt or rule.doubt, since=seen.since, variant=variant,
         follows=tuple(_BY_NAME[name].title for name in all_seen if _explains(rule.name, name, all_seen)),
     )  # fmt: skip
 
@@ -88,6 +90,10 @@ def _has(run: Run, name: str, least: int) -> bool:
         return len(run.log.evaluation(name)) > 0
     # A trend needs finite values; for the rules about broken numbers one that is nan will do.
     return (len(run.series(name)) if least > 1 else run.log.count(name)) >= max(1, least)
+
+
+def lines_of(run: Run) -> str:
+    return "1 line is" if len(run.log.steps) == 1 else f"{len(run.log.steps)} lines are"
 
 
 def _notes(run: Run, seen: Mapping[str, Seen]) -> list[Note]:
@@ -123,7 +129,11 @@ def _notes(run: Run, seen: Mapping[str, Seen]) -> list[Note]:
     if run.finished is False and not run.watched and run.max_steps:
         notes.append(Note("unfinished", f"the log ends at step {run.log.last_step} of {run.max_steps}: still running, stopped, or killed"))
     if len(run.log.steps) < 8 and run.log.steps:
-        notes.append(Note("short", f"{len(run.log.steps)} lines are too few for trends; broken numbers are looked for all the same"))
+        notes.append(Note("short", f"{lines_of(run)} too few for trends; broken numbers are looked for all the same"))
+    if not run.log.steps and run.log.evaluations:
+        notes.append(Note("only_evaluations", "the log holds evaluations and no line of the training: most rules have nothing to look at"))
+    elif run.log.steps and "reward" not in run.log:
+        notes.append(Note("no_reward", "the log holds no reward: what the run learned cannot be judged from it"))
     if not run.known:
         notes.append(Note("no_settings", "the run's settings are not known: give them with --config config.yaml, and patches get numbers"))
     return notes

@@ -33,9 +33,15 @@ def _nan(run: Run, at: Mapping[str, float]) -> Seen | None:
     good = max((s for s in run.log.steps if s < first), default=None)
     last = "there is no line before it" if good is None else f"the last line without is of step {good}"
     lines = len({step for step, _ in found})
-    seen = Seen(
-        [Evidence(", ".join(names), f"not a number at step {first} ({lines} lines in all); {last}", first, max(s for s, _ in found))], since=first
-    )
+    many = f"{lines} line{'s' if lines > 1 else ''} in all"
+    seen = Seen([Evidence(", ".join(names), f"not a number at step {first} ({many}); {last}", first, max(s for s, _ in found))], since=first)
+    if all(name.startswith("reward") for name in names):
+        seen.cause = "a reward returned NaN: the numbers that the trainer computes itself were still in order at that step"
+        seen.remedy = (
+            "mend the reward (0 divided by 0, a mean of nothing, NaN of a model): a value in [0, 1], or None for what it cannot score; then go on"
+            " from the last checkpoint before that step"
+        )
+        seen.patch = {}
     zero = [s for s, v in zip(run.series("loss").steps, run.series("loss").values, strict=True) if v == 0 and s >= first]
     if zero and "loss" not in names:
         seen.evidence.append(Evidence("loss", "0 in these lines: transformers logs a loss that is NaN as 0 (logging_nan_inf_filter)"))
@@ -55,7 +61,7 @@ def _infinite_reward(run: Run, at: Mapping[str, float]) -> Seen | None:
     step, _, value = min(found)
     names = sorted({n for _, n, _ in found})
     return Seen(
-        [Evidence(", ".join(names), f"{value:g} at step {step}; {len({s for s, _, _ in found})} lines in all", step, max(found)[0])], since=step
+        [Evidence(", ".join(names), f"{value:g} at step {step}; {len({s for s, _, _ in found})} such lines in all", step, max(found)[0])], since=step
     )
 
 

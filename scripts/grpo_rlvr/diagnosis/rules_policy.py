@@ -54,7 +54,7 @@ def _clip_always(run: Run, at: Mapping[str, float]) -> Seen | None:
 
 def _clip_never(run: Run, at: Mapping[str, float]) -> Seen | None:
     clip = run.series(CLIP)
-    if not run.known or run.on_policy is not False or run.setting("use_vllm") or clip.max > 0 or len(clip) < at["lines"]:
+    if not run.known or run.on_policy is not False or clip.max > 0 or len(clip) < at["lines"]:
         return None
     if not len(run.reward) or abs(run.reward.change) > max(0.02 * run.ceiling, 1.5 * run.reward.noise):
         return None
@@ -93,6 +93,7 @@ def _entropy_collapse(run: Run, at: Mapping[str, float]) -> Seen | None:
         (not len(length) or length.late.mean >= at["long"])
         and run.on_policy is not True
         and run.setting("loss_type") in ("grpo", "dapo", "bnpo", "dr_grpo")
+        and run.setting("importance_sampling_level") == "token"
     ):
         seen.variant = "dapo"
     elif run.on_policy:

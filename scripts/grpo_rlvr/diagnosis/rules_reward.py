@@ -30,7 +30,9 @@ def _format_only(run: Run, at: Mapping[str, float]) -> Seen | None:
         return None
     seen = Seen([moved(s, f"rewards/{n}/mean") for n, s in [*learned, *correct]])
     falls = any(s.fell(at["correct"], 2) for _, s in correct)
-    seen.confidence = "high" if falls or len(run.reward) >= 40 else "medium"
+    # Form is often learned first, and correctness after it: as long as form still rises, there is hope.
+    settled = all(s.late.mean - s.part(0.4, 0.6).mean <= 0.05 for _, s in learned)
+    seen.confidence = "high" if falls or (settled and len(run.reward) >= 40) else "medium"
     length = run.series(LENGTH)
     if len(length) >= 8:
         seen.evidence.append(moved(length, LENGTH))
@@ -78,10 +80,12 @@ def _hacking(run: Run, at: Mapping[str, float]) -> Seen | None:
             seen.append(turned)
         elif series.fell(at["fall"], 2) or (unpaid and _flat_or_falling(series, at["fall"]) and series.late.mean < 0.85):
             seen.append(moved(series, f"rewards/{name}/mean" + (" (weight 0, only watched)" if unpaid else "")))
-    seen += _held_out(run, at)
-    if not seen:
+    held_out, room = _held_out(run, at)
+    if not seen and not held_out:
         return None
-    confidence = "high" if len(seen) > 1 or "->" in seen[0].text else "medium"
+    # Held-out prompts that are mostly solved leave little room to rise: easier than the training's, perhaps.
+    confidence = "high" if seen or room >= at["room"] else "medium"
+    seen += held_out
     return Seen([moved(reward, "reward"), *seen], confidence, reward.first_step(lambda v: v >= reward.early.mean + at["rise"] * run.ceiling))
 
 
@@ -102,8 +106,8 @@ def _turned(correct: Series, reward: Series, least: float) -> Evidence | None:
     return Evidence("correctness", text, parts[top].steps[-1], correct.steps[-1])
 
 
-def _held_out(run: Run, at: Mapping[str, float]) -> list[Evidence]:
-    """Held-out measures that stayed or fell while the reward rose; from three evaluations on."""
+def _held_out(run: Run, at: Mapping[str, float]) -> tuple[list[Evidence], float]:
+    """The first held-out measure that was taken three times, if it stayed or fell while the reward rose; and how far it could have risen."""
     names = ["held_out/accuracy", *(f"rewards/{n}/mean" for n in run.rewards_of("correct")), "reward"]
     for name in names:
         series = run.log.evaluation(name)
@@ -111,22 +115,24 @@ def _held_out(run: Run, at: Mapping[str, float]) -> list[Evidence]:
             continue
         prompts = run.log.evaluation("held_out/prompts")
         n = prompts.values[-1] if len(prompts) else 64
-        best, first, last = max(series.values), series.values[0], series.values[-1]
-        middle = sum(series.values) / len(series)
+        top = run.ceiling if name == "reward" else 1.0
+        best, first, last = max(series.values) / top, series.values[0] / top, series.values[-1] / top
+        middle = min(1.0, max(0.0, series.mean / top))
         noise = math.sqrt(2 * max(0.05, middle * (1 - middle)) / n)  # of a difference of two shares, unpaired
         rise = run.reward.change / run.ceiling
         if rise > 2.5 * noise and last - first < 0.25 * rise and best - first < 0.5 * rise and last < 0.85:
-            text = f"{first:.3g} (step {series.steps[0]}) -> {last:.3g} (step {series.steps[-1]})"
-            return [Evidence(f"held-out {name.removeprefix('held_out/')}", text, series.steps[0], series.steps[-1])]
-        return []
-    return []
+            text = f"{series.values[0]:.3g} (step {series.steps[0]}) -> {series.values[-1]:.3g} (step {series.steps[-1]})"
+            return [Evidence(f"held-out {name.removeprefix('held_out/')}", text, series.steps[0], series.steps[-1])], 1 - first
+        break
+    return [], 0.0
 
 
 def _length_growth(run: Run, at: Mapping[str, float]) -> Seen | None:
     length, reward = run.series(LENGTH), run.correctness if len(run.correctness) >= 8 else run.reward
     if not length.rose(at["times"] * length.early.mean - length.early.mean) or not len(reward):
         return None
-    still = reward.change <= 0.02 * run.ceiling or (reward.change <= reward.noise and reward.noise <= 0.04 * run.ceiling)
+    sharp = reward.noise <= 0.04 * run.ceiling  # a noisy curve of few lines can hide a rise
+    still = (sharp and reward.change <= max(0.02 * run.ceiling, reward.noise)) or reward.fell(0.05 * run.ceiling)
     if not still or run.solved >= 0.9:
         return None
     seen = Seen(
@@ -138,7 +144,7 @@ def _length_growth(run: Run, at: Mapping[str, float]) -> Seen | None:
     if len(wrong) >= 8:
         seen.evidence.append(moved(wrong, "completions/mean_terminated_length"))
     loss = run.settings.get("loss_type") if run.known else None
-    if not run.known or loss == "grpo":
+    if not run.known or (loss == "grpo" and run.setting("importance_sampling_level") == "token"):
         seen.variant = "dr_grpo"
     return seen
 
@@ -179,8 +185,8 @@ RULES = (
         ("reward", "rewards/<name>/mean|held_out/accuracy"),
         "reward up by {rise} of its maximum, while a correctness reward falls by {fall} (or by {turn} from its height), one that is only watched"
         " (weight 0) does not rise, or"
-        " held-out accuracy stays where it was over 3 evaluations",
-        limits={"rise": 0.05, "fall": 0.03, "turn": 0.1},
+        " held-out accuracy stays where it was over 3 evaluations (sure if it had {room} to rise)",
+        limits={"rise": 0.05, "fall": 0.03, "turn": 0.1, "room": 0.3},
         section="reward",
         cause="the reward has a hole, and the policy has found it",
         remedy="stop; read 20 of the best-paid completions (`inspect_rewards.py run config.yaml --from-run RUN`), close the hole, train again from"

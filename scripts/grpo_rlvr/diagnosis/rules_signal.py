@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 from grpo_rlvr.diagnosis.findings import Evidence, Rule, Seen, level, moved
 from grpo_rlvr.diagnosis.run import Run
@@ -53,7 +54,7 @@ def _truncation(run: Run, at: Mapping[str, float]) -> Seen | None:
     return seen
 
 
-def _longer(run: Run) -> dict:
+def _longer(run: Run) -> dict[str, Any]:
     limit = run.setting("max_completion_length")
     return {"grpo.max_completion_length": 2 * limit if run.known and limit else "twice the present limit, or the measured 95th percentile"}
 
@@ -122,6 +123,8 @@ def _dead_groups(run: Run, at: Mapping[str, float]) -> Seen | None:
     dead = run.series(DEAD)
     if dead.late.mean < at["share"] or run.solved >= at["solved"]:
         return None
+    if dead.fell(0.03, 2) and run.reward.rose(0.02 * run.ceiling, 2):
+        return None  # a hard task that is being learned
     rising = dead.rose(at["rise"])
     seen = Seen([moved(dead, DEAD)], "high" if rising else "medium", _since(dead, at["share"]))
     if len(run.reward):

@@ -98,9 +98,13 @@ def _rate_without_effect(run: Run, at: Mapping[str, float]) -> Seen | None:
     highest = rate.max if len(rate) else (run.setting("learning_rate") if run.known else None)
     model = run.config.get("model")
     dtype = model.get("dtype") if isinstance(model, dict) else None
+    wanted = run.setting("learning_rate") if run.known else None
     if highest is not None:
         seen.evidence.append(Evidence("learning_rate", f"at most {highest:.3g}"))
-        if run.lora and highest < at["lora"]:
+        if wanted and len(rate) and highest < wanted / 5 and rate.late.mean > 1.5 * rate.part(0.4, 0.6).mean:
+            seen.confidence, seen.patch = "high", {"grpo.warmup_steps": 10}
+            seen.cause = f"the rate still warms up: it never got beyond {highest:.3g} of the {wanted:.3g} that is set"
+        elif run.lora and highest < at["lora"]:
             seen.confidence, seen.patch = "high", {"grpo.learning_rate": 1e-5}
             seen.cause = f"the rate is that of full tuning; adapters need ten times and more ({at['lora']:g} to 1e-4)"
         elif highest < at["least"]:

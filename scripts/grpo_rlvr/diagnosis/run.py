@@ -24,7 +24,7 @@ DEFAULTS = {
     "epsilon": 0.2, "epsilon_high": None, "num_iterations": 1, "gradient_accumulation_steps": 1, "per_device_train_batch_size": 8,
     "steps_per_generation": None, "generation_batch_size": None, "loss_type": "dapo", "importance_sampling_level": "token",
     "scale_rewards": "group", "mask_truncated_completions": False, "use_vllm": False, "max_grad_norm": 1.0, "max_steps": -1,
-    "reward_weights": None, "vllm_importance_sampling_mode": "sequence_mask",
+    "reward_weights": None, "vllm_importance_sampling_mode": "sequence_mask", "min_p": None, "vllm_max_model_length": None,
 }  # fmt: skip
 CORRECT_USES = {"exact", "math", "choice", "code", "schema", "tool_calls"}
 FORM_USES = {"format", "partial_format"}
@@ -124,10 +124,12 @@ class Run:
 
     @property
     def on_policy(self) -> bool | None:
-        """Whether the loss's ratio is exactly 1; None where the settings are not known and the log does not tell."""
+        """Whether the loss's ratio is 1; None where the settings are not known and the log does not tell.
+
+        vLLM changes nothing: TRL computes the old log-probabilities with the trainer's own forward pass, and the gap to vLLM's goes into a
+        correction weight of its own (real runs with vLLM log a clip ratio of exactly 0, whatever the gap).
+        """
         if self.known:
-            if self.setting("use_vllm"):
-                return False
             accumulation = self.setting("gradient_accumulation_steps")
             batch = self.setting("per_device_train_batch_size") * self.world
             steps = self.setting("steps_per_generation") or accumulation
@@ -179,7 +181,8 @@ def read_run(path: str | Path, config: str | Path | None = None, now: float | No
             run.config = read_mapping(root / "config.resolved.yaml")
     grpo = run.config.get("grpo")
     record = _json(root / "train" / "run.json")
-    run.settings = {**(grpo if isinstance(grpo, dict) else {}), **(record.get("settings") or {})}
+    kept = {k: v for k, v in log.settings.items() if k in DEFAULTS}
+    run.settings = {**kept, **(grpo if isinstance(grpo, dict) else {}), **(record.get("settings") or {})}
     run.known = bool(run.settings)
     starts = record.get("starts") or [{}]
     run.started = starts[-1] if isinstance(starts[-1], dict) else {}

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-import json
 import math
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from grpo_rlvr.diagnosis.metrics import lines
 from grpo_rlvr.errors import GrpoRlvrError
+from grpo_rlvr.visible import fold
 
+LONGEST = 20_000  # characters of a text that are kept
 _RECORDS = re.compile(r"step-(\d+)\.jsonl")
 
 
@@ -42,14 +44,14 @@ def shown_samples(root: Path, weights: dict[str, float | None]) -> tuple[list[Sh
     TRL's completion tables (`log_completions: true`) hold the training's own completions; without them the held-out
     completions of the evaluations are shown.
     """
-    from grpo_rlvr.inspection.tables import read_parquet, table_paths
+    from grpo_rlvr.inspection.tables import table_paths
 
     remark = ""
     # The table of step 0 is of the evaluation before the training.
     tables = {step: path for step, path in table_paths(root).items() if step > 0} if root.is_dir() else {}
     if tables:
         try:
-            return [Shown(step, when, "training", _pick(_of_table(read_parquet(path, "RUN"), weights))) for step, when, path in _three(tables)], ""
+            return [Shown(step, when, "training", tuple(_of_table(path, weights))) for step, when, path in _three(tables)], ""
         except GrpoRlvrError as exc:
             remark = f"TRL's completion tables are there but cannot be read: {exc.problems[0].message}"
     folder = root / "train" / "logs" / "held_out"
@@ -69,15 +71,22 @@ def _three(found: dict[int, Path]) -> list[tuple[int, str, Path]]:
     return [(s, "start" if s == steps[0] else chosen[s], found[s]) for s in sorted(chosen)]
 
 
-def _of_table(rows: Sequence[dict], weights: dict[str, float | None]) -> list[Sample]:
-    from grpo_rlvr.inspection.tables import OWN
+def _of_table(path: Path, weights: dict[str, float | None]) -> list[Sample]:
+    """The best, the middle and the worst paid of a table. The scores choose the rows; only their texts are read, however large the table is."""
+    from grpo_rlvr.inspection.tables import read_numbers, read_rows
 
-    samples = []
-    for row in rows:
-        scores = {k: _number(v) for k, v in row.items() if k not in OWN and (isinstance(v, int | float) or v is None)}
+    scored = []
+    for i, row in enumerate(read_numbers(path, "RUN")):
+        scores = {k: _number(v) for k, v in row.items()}
         paid = [(weights.get(k) if weights.get(k) is not None else 1.0) * v for k, v in scores.items() if v is not None]
-        samples.append(Sample("", _text(row.get("prompt")), _text(row.get("completion")), math.fsum(paid) if paid else None, scores))
-    return samples
+        scored.append((i, math.fsum(paid) if paid else None, scores))
+    chosen = _places([total for _, total, _ in scored])
+    texts = read_rows(path, set(chosen), "RUN")
+    return [
+        Sample(place, _text(texts[i].get("prompt")), _text(texts[i].get("completion")), *scored[i][1:])
+        for i, place in chosen.items()
+        if i in texts
+    ]  # fmt: skip
 
 
 def _has_records(path: Path) -> bool:
@@ -87,24 +96,24 @@ def _has_records(path: Path) -> bool:
 
 def _of_records(path: Path) -> list[Sample]:
     samples = []
-    for line in path.read_text(encoding="utf-8", errors="replace").splitlines()[1:]:
-        try:
-            row = json.loads(line)
-        except ValueError:
-            continue
-        if isinstance(row, dict) and "completion" in row:
+    for row in lines(path):
+        if "completion" in row:
             scores = {str(k): _number(v) for k, v in (row.get("scores") or {}).items()}
             samples.append(Sample("", _text(row.get("prompt")), _text(row["completion"]), _number(row.get("total")), scores))
     return samples
 
 
 def _pick(samples: Sequence[Sample]) -> tuple[Sample, ...]:
-    """The best paid, the one in the middle and the worst paid; of equals the first."""
-    scored = sorted((s for s in samples if s.total is not None), key=lambda s: -s.total)
+    return tuple(replace(samples[i], place=place) for i, place in _places([s.total for s in samples]).items())
+
+
+def _places(totals: Sequence[float | None]) -> dict[int, str]:
+    """Index -> place of the best paid, the one in the middle and the worst paid, in this order; of equals the first. Unscored ones have none."""
+    scored = sorted((i for i, total in enumerate(totals) if total is not None), key=lambda i: -totals[i])
     if not scored:
-        return tuple(samples[:1])
+        return dict.fromkeys(range(min(1, len(totals))), "")
     places = {0: "best paid", len(scored) // 2: "middle", len(scored) - 1: "worst paid"}
-    return tuple(Sample(name, s.prompt, s.completion, s.total, s.scores) for i, name in sorted(places.items()) for s in [scored[i]])
+    return {scored[at]: name for at, name in sorted(places.items())}
 
 
 def _number(value: Any) -> float | None:
@@ -112,7 +121,11 @@ def _number(value: Any) -> float | None:
 
 
 def _text(value: Any) -> str:
-    """A string, or the contents of messages, each after its role."""
+    """A string, or the contents of messages, each after its role; of a very long one the beginning and the end."""
+    return fold(_whole(value), LONGEST, LONGEST)
+
+
+def _whole(value: Any) -> str:
     if isinstance(value, list):
         parts = [m for m in value if isinstance(m, dict)]
         if len(parts) == 1:

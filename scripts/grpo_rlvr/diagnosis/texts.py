@@ -33,7 +33,9 @@ def summary(run: Run, answer: Diagnosis) -> str:
     """'symptoms: 2 (reward hacking, ...)' or 'healthy', with the state of the run."""
     state = {True: "finished", False: "unfinished", None: "end unknown"}[run.finished]
     of = f" of {run.max_steps}" if run.max_steps else ""
-    lines = f"{len(run.log.steps)} lines, step {run.log.last_step}{of}, {state}"
+    lines = f"{len(run.log.steps)} line{'' if len(run.log.steps) == 1 else 's'}, step {run.log.last_step}{of}, {state}"
+    if answer.healthy and {n.name for n in answer.notes} & {"no_reward", "only_evaluations"}:
+        return f"no symptom in what the log holds, which is not enough to call the run healthy ({lines}; {answer.checked} rules checked)"
     if answer.healthy:
         return f"healthy: no symptom ({lines}; {answer.checked} rules checked)"
     many = f"{len(answer.findings)} symptom{'s' if len(answer.findings) > 1 else ''}"
@@ -45,7 +47,9 @@ def patch_lines(patch: Mapping[str, Any]) -> list[str]:
     sections: dict[str, list[str]] = {}
     for key, value in patch.items():
         section, _, name = key.partition(".")
-        if not name:
+        if key == "variant":
+            sections.setdefault("", []).append(f"variant: {yaml_value(value)}")
+        elif not name:
             sections.setdefault("", []).append(f"# {safe(key)}: {safe(value)}")
         elif isinstance(value, str) and " " in value:
             sections.setdefault(section, []).append(f"  # {name}: {value}")

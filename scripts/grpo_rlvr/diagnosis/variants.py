@@ -20,6 +20,10 @@ def named(run: Run, name: str | None) -> tuple[dict[str, Any] | None, dict[str, 
     changes = {f"grpo.{k}": v for k, v in wanted.items() if not run.known or run.setting(k) != v}
     if run.known and not changes:
         return None, {}
+    if run.config.get("variant"):  # the name brings its settings; what stands under grpo: would be another method's
+        grpo = run.config.get("grpo")
+        written = grpo if isinstance(grpo, dict) else {}
+        changes = {"variant": name, **{k: v for k, v in changes.items() if k.partition(".")[2] in written}}
     missing = getattr(variant, "missing", "")  # what of the paper TRL cannot do
     shown = {
         "name": name,

@@ -10,10 +10,13 @@ from pathlib import Path
 
 from grpo_rlvr.cli import say, write_text
 from grpo_rlvr.diagnosis.findings import Diagnosis
+from grpo_rlvr.diagnosis.readers import NothingYet
 from grpo_rlvr.diagnosis.rules import diagnose
 from grpo_rlvr.diagnosis.run import Run, in_use, read_run
 from grpo_rlvr.diagnosis.texts import finding_lines, safe, status
 from grpo_rlvr.errors import UserError
+
+GONE = 3  # looks in a row at which the log is not there, after which it is taken as deleted
 
 
 def look(path: Path, config: Path | None, began: float, now: float) -> tuple[Run, Diagnosis]:
@@ -37,22 +40,31 @@ def watch(
     lived = False  # whether a process was seen to train there
     place = (path if path.is_dir() else path.parent) / "status.md"
     answer: tuple[Run, Diagnosis] | None = None
-    said_waiting = False
-    done = 0
+    said: set[str] = set()
+    done = gone = 0
     while True:
         done += 1
         now = clock()
         # Asked before the log is read: a process that ends in between has written its last line by then.
         alive = path.is_dir() and in_use(path)
+        fresh = False
         try:
             answer = look(path, config, began, now)
-        except UserError:
-            if done == 1 and not path.exists():
+            fresh, gone = True, 0
+        except NothingYet:
+            _once(f"waiting for the first line in {safe(path)}", said)
+        except UserError as exc:
+            if done == 1:
                 raise
-            if not said_waiting:
-                say(f"waiting for the first line in {safe(path)}")
-                said_waiting = True
-        if answer is not None:
+            _once("; ".join(safe(p) for p in exc.problems), said)
+            # A log that is replaced is away for a moment.
+            gone = 0 if path.exists() else gone + 1
+            if gone >= GONE:
+                if answer is None:
+                    raise
+                say(f"{safe(path)} is gone: this is what it said last")
+                return answer
+        if fresh and answer is not None:
             run, diagnosis = answer
             mark = (run.log.last_step, len(diagnosis.findings))
             stamp = datetime.datetime.fromtimestamp(now, datetime.UTC).isoformat(timespec="seconds")
@@ -63,8 +75,11 @@ def watch(
                     say(f"step {run.log.last_step}:")
                     say("\n".join(finding_lines(finding, len(rung))) + "\n")
             if mark != size or rung:
-                write_text(place, status(run, diagnosis, stamp))
-                size = mark
+                try:
+                    write_text(place, status(run, diagnosis, stamp))
+                    size = mark
+                except OSError as exc:  # a full disk ends the note, not the watch
+                    _once(f"{safe(place)} cannot be written: {exc.strerror or exc}; watching goes on", said)
             # With the last step logged, the process still evaluates and writes its result.
             if run.result or (not alive and (run.finished or lived)):
                 return run, diagnosis
@@ -74,6 +89,12 @@ def watch(
                 raise UserError("run", [_nothing(path)])
             return answer
         sleep(every_s)
+
+
+def _once(text: str, said: set[str]) -> None:
+    if text not in said:
+        said.add(text)
+        say(text)
 
 
 def _nothing(path: Path):

@@ -7,8 +7,9 @@ completion, one a reward, what rewards gave to `log_extra`, and advantage. It ho
 
 from __future__ import annotations
 
+import contextlib
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -42,15 +43,50 @@ def read_parquet(path: Path, place: str = "--completions") -> list[dict]:
         MissingError: pyarrow is not installed.
         UserError: the file cannot be read.
     """
+    with _opened(path, place) as file:
+        return [_row(row) for row in file.read().to_pylist()]
+
+
+def read_numbers(path: Path, place: str) -> list[dict]:
+    """The columns of TRL's table that are numbers and not its own (the rewards), row by row; the texts are not read."""
+    with _opened(path, place) as file:
+        import pyarrow.types as types
+
+        names = [f.name for f in file.schema_arrow if f.name not in OWN and (types.is_floating(f.type) or types.is_integer(f.type))]
+        return file.read(columns=names).to_pylist() if names else [{}] * file.metadata.num_rows
+
+
+def read_rows(path: Path, numbers: Collection[int], place: str) -> dict[int, dict]:
+    """Prompt and completion of the rows with these numbers; parts of the file without one of them are not read."""
+    found, start = {}, 0
+    with _opened(path, place) as file:
+        for group in range(file.metadata.num_row_groups):
+            first, start = start, start + file.metadata.row_group(group).num_rows
+            if not any(first <= i < start for i in numbers):
+                continue
+            for batch in file.iter_batches(batch_size=64, row_groups=[group], columns=["prompt", "completion"]):
+                for i in numbers:
+                    if first <= i < first + len(batch):
+                        found[i] = _row(batch.slice(i - first, 1).to_pylist()[0])
+                first += len(batch)
+    return found
+
+
+@contextlib.contextmanager
+def _opened(path: Path, place: str) -> Iterator[Any]:
     try:
         import pyarrow.parquet as parquet
     except ImportError as exc:
         raise missing_package("pyarrow", "reading Parquet files", "pip install datasets") from exc
     try:
-        rows = parquet.read_table(path).to_pylist()
+        with parquet.ParquetFile(path, pre_buffer=False) as file:
+            yield file
     except Exception as exc:  # pyarrow's own errors, of many types
         raise UserError("completions", Problem(place, f"{path.name} cannot be read as Parquet: {str(exc)[:120]}")) from exc
-    return [{k: _messages(v) if k in ("prompt", "completion") else v for k, v in row.items()} for row in rows]
+
+
+def _row(row: dict) -> dict:
+    return {k: _messages(v) if k in ("prompt", "completion") else v for k, v in row.items()}
 
 
 def is_table(rows: Sequence[dict]) -> bool:
