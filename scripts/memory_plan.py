@@ -84,7 +84,7 @@ def body(args: argparse.Namespace) -> tuple[int, dict]:
     if args.gpus:
         return all_gpus(args, w, result)
     if args.max:
-        return maximum(args, w, result)
+        return maximum(args, w, raw, result)
     if args.explain:
         return explained(args, plan, result)
     from grpo_rlvr.memory import as_json, report
@@ -139,11 +139,15 @@ def all_gpus(args: argparse.Namespace, w, result: dict) -> tuple[int, dict]:
     return (0 if any(p.fits for p, _, _ in rows) else 1), result
 
 
-def maximum(args: argparse.Namespace, w, result: dict) -> tuple[int, dict]:
+def maximum(args: argparse.Namespace, w, raw: dict, result: dict) -> tuple[int, dict]:
+    import dataclasses
+
     from grpo_rlvr.memory import as_json, report
+    from grpo_rlvr.memory.levers import tidy_patch
     from grpo_rlvr.memory.search import largest
 
     found = largest(w, args.max)
+    found = dataclasses.replace(found, patch=tidy_patch(found.patch, raw))
     page = new_page(args)
     report.show_largest(page, found)
     show(args, page)

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from grpo_rlvr.memory.estimate import GIB
+from grpo_rlvr.memory.estimate import GIB, HIGH, estimate
 from grpo_rlvr.memory.plan import Plan, make_plan, tuned
 from grpo_rlvr.memory.trl_eras import NOW
 from grpo_rlvr.memory.workload import Workload
@@ -15,6 +15,7 @@ from grpo_rlvr.memory.workload import Workload
 LORA_RATE = 1e-5
 BF16_SAFE_RATE = 1e-5  # as the lint has it: below, bf16 weights round most updates of full tuning away
 SHORTEST = 256
+A_MACHINE = 8  # GPUs over which an engine that is somewhere else may be spread
 
 
 @dataclass(frozen=True)
@@ -34,7 +35,7 @@ class Lever:
 
 def options(w: Workload) -> list[list[Lever]]:
     """The independent choices that are open to `w`; of each at most one is taken."""
-    makers = (_checkpointing, _attention, _micro_batch, _trl, _sleep, _reference, _sharding, _dtype, _optimizer, _adapters, _completion)
+    makers = (_checkpointing, _attention, _micro_batch, _trl, _sleep, _parallel, _reference, _sharding, _dtype, _optimizer, _adapters, _completion)
     return [found for maker in makers if (found := list(maker(w)))]
 
 
@@ -71,6 +72,17 @@ def _trl(w: Workload) -> Iterator[Lever]:
 def _sleep(w: Workload) -> Iterator[Lever]:
     if w.vllm == "colocate" and not w.sleep and w.era.sleeps:
         yield Lever("sleep", "vLLM gives its memory back while the trainer works", 2, {"sleep": True}, {"grpo": {"vllm_enable_sleep_mode": True}})
+
+
+def _parallel(w: Workload) -> Iterator[Lever]:
+    """One engine over several GPUs of a machine (in server mode: of the server's), each with its part of vLLM's weights and cache."""
+    if w.vllm == "none":
+        return
+    own = w.count if w.vllm == "colocate" else w.server_gpus or A_MACHINE
+    for tp in (2, 4, 8):
+        if tp > w.tensor_parallel and own % tp == 0 and w.shape.heads % tp == 0:
+            what = f"one vLLM engine over {tp} GPUs, each with 1/{tp} of its weights"
+            yield Lever("tensor-parallel", what, 1.5 + 0.3 * tp.bit_length(), {"tensor_parallel": tp}, {"grpo": {"vllm_tensor_parallel_size": tp}})
 
 
 def _reference(w: Workload) -> Iterator[Lever]:
@@ -159,16 +171,31 @@ def cheapest_fit(w: Workload) -> Fit | None:
     choices = options(w)
     if not any(_fits(w, _taken(chosen)) for chosen in _strongest(choices)):
         return None
+    alone: dict[tuple[int, ...], bool] = {}
     for chosen in sorted(itertools.product(*[[None, *found] for found in choices]), key=_cost):
-        plan = _fits(w, _taken(chosen))
-        if plan is not None:
-            return _explained(w, _taken(chosen), plan)
+        levers = _taken(chosen)
+        if _conflict(levers) or _too_large_alone(w, levers, alone):
+            continue
+        plan = _settled(w, levers)
+        if plan is not None and plan.fits:
+            return _explained(w, levers, plan)
     return None
 
 
+def _too_large_alone(w: Workload, levers: list[Lever], seen: dict[tuple[int, ...], bool]) -> bool:
+    """Whether the trainer does not fit even with nothing of vLLM beside it, whatever is done to vLLM; `seen` remembers it by the other levers."""
+    trainers = [lever for lever in levers if lever.name not in ("sleep", "tensor-parallel")]
+    key = tuple(id(lever) for lever in trainers)
+    if key not in seen:
+        for lever in trainers:
+            w = lever.apply(w)
+        seen[key] = max((p.peak - p.exact) * HIGH for p in estimate(w).phases[3:]) > w.gpu.plan_gib * GIB
+    return seen[key]
+
+
 def _strongest(choices: list[list[Lever]]) -> Iterator[tuple[Lever | None, ...]]:
-    """The sets that save most, one for each way of holding the weights: if none of them fits, nothing does."""
-    kinds = [found for found in choices if found[0].name in ("dtype", "lora", "qlora", "sharding")]
+    """The sets that save most, one for each way of holding the weights (the trainer's and vLLM's): if none of them fits, nothing does."""
+    kinds = [found for found in choices if found[0].name in ("dtype", "lora", "qlora", "sharding", "tensor-parallel")]
     others = [found[-1] for found in choices if found not in kinds]
     for chosen in itertools.product(*[[None, *found] for found in kinds]):
         names = {lever.name for lever in chosen if lever}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
@@ -78,24 +79,47 @@ def _long_any(w: Workload, length: int) -> Plan:
 
 
 def _generations(w: Workload) -> Largest:
+    """Only groups that TRL takes: the generation batch holds whole groups in whole passes of all GPUs."""
+    each = w.batch * w.world
     prompts = max(1, w.generation_batch * w.world // w.generations)
+    unit = each // math.gcd(each, prompts)
 
     def at(n: int) -> Workload:
-        steps = -(-n * prompts // (w.batch * w.world))
+        steps = -(-n * prompts // each)
         return w.but(generations=n, steps_per_generation=steps, accumulation=max(w.accumulation, steps))
 
-    found = _last_true(lambda n: fitting(at(n)) is not None, MOST)
+    found = unit * _last_true(lambda k: fitting(at(k * unit)) is not None, max(1, MOST // unit))
+    found = found or next((n for n in range(unit - 1, 1, -1) if each % n == 0 and fitting(at(n)) is not None), 0)
     plan = fitting(at(found)) if found else None
-    patch = {"num_generations": found, "gradient_accumulation_steps": at(found).accumulation} if found else {}
-    limited = "nothing: more completions are more passes, not more memory" if found == MOST else _limit(plan, make_plan(at(found + 1)))
-    return Largest("generations", found, plan, limited, {"grpo": patch | _vllm_patch(plan)} if found else {})
+    limited = (
+        "nothing: more completions are more passes, not more memory" if found + unit > MOST else _limit(plan, make_plan(at(max(unit, found + unit))))
+    )
+    return Largest("generations", found, plan, limited, {"grpo": {"num_generations": found} | _passes(plan) | _vllm_patch(plan)} if found else {})
 
 
 def _batch(w: Workload) -> Largest:
-    found = _last_true(lambda n: fitting(w.but(batch=n)) is not None, MOST)
-    plan = fitting(w.but(batch=found)) if found else None
-    patch = {"per_device_train_batch_size": found} | _vllm_patch(plan)
-    return Largest("batch", found, plan, _limit(plan, make_plan(w.but(batch=found + 1))), {"grpo": patch} if found else {})
+    """Only micro-batches that TRL takes: a whole number of groups in a generation, with more passes where the batch is less than that."""
+    unit = w.generations // math.gcd(w.generations, w.world * w.steps_per_generation)
+
+    def at(n: int) -> Workload:
+        times = -(-unit // n)
+        return w.but(batch=n, accumulation=w.accumulation * times, steps_per_generation=w.steps_per_generation * times)
+
+    found = unit * _last_true(lambda k: fitting(at(k * unit)) is not None, max(1, MOST // unit))
+    found = found or next((n for n in range(unit - 1, 0, -1) if unit % n == 0 and fitting(at(n)) is not None), 0)
+    plan = fitting(at(found)) if found else None
+    patch = {"per_device_train_batch_size": found} | _passes(plan) | _vllm_patch(plan)
+    limited = "nothing: it is the most that is looked at" if found + unit > MOST else _limit(plan, make_plan(at(max(unit, found + unit))))
+    return Largest("batch", found, plan, limited, {"grpo": patch} if found else {})
+
+
+def _passes(plan: Plan | None) -> dict:
+    """How many micro-batches an update and a generation have; a generation batch that is written down would say otherwise."""
+    if plan is None:
+        return {}
+    w = plan.workload
+    steps = w.steps_per_generation if w.steps_per_generation != w.accumulation else None
+    return {"gradient_accumulation_steps": w.accumulation, "steps_per_generation": steps, "generation_batch_size": None}
 
 
 def _model(w: Workload) -> Largest:
