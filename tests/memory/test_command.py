@@ -110,6 +110,20 @@ def test_mistakes_are_named_with_their_fix(plan, args, code, words, monkeypatch,
     assert words in json.dumps(result["error"], ensure_ascii=False)
 
 
+@pytest.mark.parametrize(
+    ("setting", "words"),
+    [
+        ("grpo.num_generations=5", "no multiple of num_generations 5"), ("grpo.num_generations=1", "a group needs 2"),
+        ("grpo.generation_batch_size=20", "generation_batch_size 20"), ("grpo.vllm_max_model_length=300", "vllm_max_model_length 300 is less"),
+        ("data.prompt_tokens=900000", "that the model's config.json allows"),
+    ],
+)  # fmt: skip
+def test_what_refuses_to_start_beside_memory_is_said(plan, setting, words):
+    bare = ("--model", "Qwen/Qwen2.5-7B-Instruct", "--gpu", "h200", "--vllm", "--lora", "--prompt-tokens", "512")
+    assert not [text for text in answer(plan, *bare)[1]["assumed"] if "TRL" in text or "sequences of" in text]
+    assert words in " ".join(answer(plan, *bare, "--set", setting)[1]["assumed"])
+
+
 @pytest.mark.parametrize(("flags", "bits"), [(["--lora"], "none"), (["--lora", "64"], "none"), (["--qlora"], "nf4-double")])
 def test_adapters_by_a_flag(plan, flags, bits):
     _, result = answer(plan, CONFIG, "--gpu", "rtx-4090", "--model", "Qwen/Qwen3-4B", *flags)
