@@ -108,16 +108,18 @@ def body(args: argparse.Namespace) -> tuple[int, dict]:
 def fitted(page, w, raw: dict, plan) -> tuple[int, dict]:
     from grpo_rlvr.memory import as_json, report
     from grpo_rlvr.memory.levers import cheapest_fit, tidy_patch
-    from grpo_rlvr.memory.search import smallest_cluster
+    from grpo_rlvr.memory.search import smallest_cluster, with_adapters
 
     fit = cheapest_fit(w)
     patch = tidy_patch(fit.patch, raw) if fit else {}
     cluster = None if plan.fits else smallest_cluster(w)
-    report.show_fit(page, fit, patch, cluster)
+    adapted = smallest_cluster(with_adapters(w)) if fit is None and w.full else None
+    report.show_fit(page, fit, patch, cluster, adapted)
     found = as_json.fit_json(fit)
     if found:
         found["patch"] = patch
-    return (0 if fit else 1), {"fit": found, "cluster": as_json.cluster_json(cluster)}
+    more = {"cluster": as_json.cluster_json(cluster), "cluster_with_lora": as_json.cluster_json(adapted)}
+    return (0 if fit else 1), {"fit": found, **more}
 
 
 def all_gpus(args: argparse.Namespace, w, result: dict) -> tuple[int, dict]:

@@ -63,6 +63,13 @@ def test_fit_of_what_cannot_fit(plan):
     assert (code, result["fit"]) == (1, None)
 
 
+def test_where_no_changes_do_it_says_how_many_gpus_would_with_adapters(plan):
+    code, result = answer(plan, "--model", "meta-llama/Llama-3.3-70B-Instruct", "--gpu", "h100", "--vllm", "--fit")
+    assert (code, result["fit"]) == (1, None) and 1 < result["cluster_with_lora"]["gpus"] < result["cluster"]["gpus"]
+    _, _, err = plan("--model", "deepseek-ai/DeepSeek-V3", "--gpu", "t4", "--vllm", "--fit")
+    assert "on no number of these GPUs that was tried, up to 256" in err and "with LoRA" not in err
+
+
 @pytest.mark.parametrize("what", ["completion", "generations", "batch", "model"])
 def test_max(plan, what):
     code, result = answer(plan, CONFIG, "--gpu", "rtx-4090", "--max", what)

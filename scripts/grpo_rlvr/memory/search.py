@@ -175,7 +175,12 @@ class Cluster:
         return self.train + self.server
 
 
-def smallest_cluster(w: Workload, most: int = 256) -> Cluster | None:
+def with_adapters(w: Workload) -> Workload:
+    """`w` with LoRA on a bfloat16 base instead of all weights."""
+    return w.but(lora_rank=16, targets=None, dtype="bfloat16", optimizer="adamw")
+
+
+def smallest_cluster(w: Workload, most: int = CLUSTERS[-1]) -> Cluster | None:
     """The fewest GPUs of this kind on which the run fits as it is, with FSDP2 (or DDP for a quantised base) and vLLM colocated or apart."""
     found: list[Cluster] = []
     for total in (n for n in CLUSTERS if n <= most):
@@ -209,7 +214,7 @@ def _spread(w: Workload, train: int, nodes: int, server: int, kind: str) -> Iter
     while batch:
         steps = max(1, each // batch)
         generation = max(1, steps * w.steps_per_generation // w.accumulation)
-        for tp in (1, 2, 4, 8):
+        for tp in (1, 2, 4, 8, 16):
             if (w.vllm == "none" and tp > 1) or (server or train) % tp or w.shape.heads % tp:
                 continue
             yield w.but(
