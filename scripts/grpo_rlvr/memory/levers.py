@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from grpo_rlvr.memory.estimate import GIB, HIGH, estimate
-from grpo_rlvr.memory.plan import Plan, make_plan, tuned
+from grpo_rlvr.memory.estimate import GIB
+from grpo_rlvr.memory.plan import Plan, make_plan, trainer_fits, tuned
 from grpo_rlvr.memory.trl_eras import NOW
 from grpo_rlvr.memory.workload import Workload
 
@@ -189,7 +189,7 @@ def _too_large_alone(w: Workload, levers: list[Lever], seen: dict[tuple[int, ...
     if key not in seen:
         for lever in trainers:
             w = lever.apply(w)
-        seen[key] = max((p.peak - p.exact) * HIGH for p in estimate(w).phases[3:]) > w.gpu.plan_gib * GIB
+        seen[key] = not trainer_fits(w)
     return seen[key]
 
 

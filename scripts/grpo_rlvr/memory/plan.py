@@ -120,6 +120,11 @@ def _server(w: Workload, engine: Engine):
         yield Blocker("server-size", message, "raise vllm_tensor_parallel_size, or set vllm_max_model_length to prompt + completion")
 
 
+def trainer_fits(w: Workload) -> bool:
+    """Whether what trains fits with nothing of vLLM beside it; if it does not, no setting of vLLM helps."""
+    return max((p.peak - p.exact) * HIGH for p in estimate(w).phases[3:]) <= w.gpu.plan_gib * GIB
+
+
 def tuned(w: Workload, capacity: float | None = None) -> Workload | None:
     """`w` with vLLM's context at prompt + completion and the share that leaves the trainer its room; None if there is no such share.
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from grpo_rlvr.memory.catalog import bundled_names, bundled_shape
 from grpo_rlvr.memory.hardware import gpus
 from grpo_rlvr.memory.levers import Fit, cheapest_fit, launch_command
-from grpo_rlvr.memory.plan import Plan, make_plan, tuned
+from grpo_rlvr.memory.plan import Plan, make_plan, trainer_fits, tuned
 from grpo_rlvr.memory.workload import Workload
 
 LONGEST, MOST = 1_048_576, 4096
@@ -214,11 +214,11 @@ def _spread(w: Workload, train: int, nodes: int, server: int, kind: str) -> Iter
     while batch:
         steps = max(1, each // batch)
         generation = max(1, steps * w.steps_per_generation // w.accumulation)
-        for tp in (1, 2, 4, 8, 16):
-            if (w.vllm == "none" and tp > 1) or (server or train) % tp or w.shape.heads % tp:
-                continue
-            yield w.but(
-                count=train // nodes, nodes=nodes, sharding=kind if train > 1 else w.sharding, vllm=mode, server_gpus=server, tensor_parallel=tp,
-                batch=batch, accumulation=steps, steps_per_generation=generation, sleep=w.sleep or mode == "colocate",
-            )  # fmt: skip
+        at = w.but(
+            count=train // nodes, nodes=nodes, sharding=kind if train > 1 else w.sharding, vllm=mode, server_gpus=server, batch=batch,
+            accumulation=steps, steps_per_generation=generation, sleep=w.sleep or mode == "colocate",
+        )  # fmt: skip
+        for tp in (1, 2, 4, 8, 16) if trainer_fits(at) else ():
+            if not ((w.vllm == "none" and tp > 1) or (server or train) % tp or w.shape.heads % tp):
+                yield at.but(tensor_parallel=tp)
         batch //= 2
