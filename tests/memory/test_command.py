@@ -11,6 +11,7 @@ import sys
 import memory_plan
 import pytest
 from conftest import ROOT
+from grpo_rlvr.memory.catalog import bundled_shape
 from grpo_rlvr.memory.estimate import PHASES, TERMS
 
 CONFIG = str(ROOT / "templates" / "config.yaml")
@@ -135,6 +136,31 @@ def test_what_refuses_to_start_beside_memory_is_said(plan, setting, words):
 def test_adapters_by_a_flag(plan, flags, bits):
     _, result = answer(plan, CONFIG, "--gpu", "rtx-4090", "--model", "Qwen/Qwen3-4B", *flags)
     assert result["settings"]["quantization"] == bits and result["settings"]["lora_rank"] == (64 if "64" in flags else 16)
+
+
+@pytest.mark.parametrize(
+    ("targets", "counted"),
+    [
+        ("[q_proj, v_proj]", ["q_proj", "v_proj"]), ("'.*[.](q|v)_proj'", ["q_proj", "v_proj"]), ("all-linear", None),
+        ("[model.layers.0.self_attn.q_proj, lm_head]", ["q_proj"]), ("[nope]", "names no linear layer"), ("q_proj|v_proj", "whole name"),
+        ("'('", "is no pattern"),
+    ],
+)  # fmt: skip
+def test_adapters_go_where_target_modules_says(plan, targets, counted):
+    flags = ("--model", "Qwen/Qwen2.5-7B-Instruct", "--gpu", "h100", "--lora", "--set", f"model.lora.target_modules={targets}")
+    code, result = answer(plan, *flags)
+    if isinstance(counted, str):
+        assert code == 2 and counted in result["error"]["message"]
+        return
+    shape = bundled_shape("Qwen/Qwen2.5-7B-Instruct")
+    assert result["model"]["trained_parameters"] == shape.lora_parameters(16, counted and tuple(counted)) > 0
+
+
+@pytest.mark.parametrize(("stage", "engine"), [("3", "zero3"), ("'3'", "zero3"), ("two", "ddp")])
+def test_the_stage_of_zero_is_read_as_a_number(plan, stage, engine):
+    setting = f"grpo.deepspeed={{zero_optimization: {{stage: {stage}}}}}"
+    _, out, err = plan("--model", "Qwen/Qwen2.5-7B-Instruct", "--gpu", "h100", "--count", "2", "--set", setting)
+    assert f"2 x H100 SXM ({engine})" in " ".join(err.split())
 
 
 def test_an_own_gpu_by_its_numbers(plan):

@@ -9,6 +9,7 @@ from typing import Any
 
 from grpo_rlvr.config import Config
 from grpo_rlvr.errors import Problem, UserError
+from grpo_rlvr.memory.adapters import targets_of
 from grpo_rlvr.memory.catalog import find_shape
 from grpo_rlvr.memory.hardware import Gpu, find_gpu
 from grpo_rlvr.memory.shape import ModelShape
@@ -60,13 +61,13 @@ def read_workload(config: Config, *, gpu: Gpu | None = None, shape: ModelShape |
     if quantization != "none" and lora is None:
         raise UserError("memory", Problem("model.lora", "a quantised model cannot be tuned without adapters", "add `lora:` under `model:`"))
     _notes(config, shape, gpu, extra, assumed)
-    targets = lora.target_modules if lora else "all-linear"
+    targets = targets_of(lora.target_modules, shape) if lora else None
     whole = given or batch * world * per_generation
     assumed += _refused_by_trl(whole, batch * world, get("num_generations"))
     assumed += _beyond(prompt + completion, get("vllm_max_model_length") if vllm != "none" else None, shape)
     return Workload(
         shape=shape, gpu=gpu, count=count, nodes=nodes, dtype=config.model.dtype, lora_rank=lora.r if lora else 0,
-        targets=None if targets == "all-linear" else tuple([targets] if isinstance(targets, str) else targets), quantization=quantization,
+        targets=targets, quantization=quantization,
         optimizer=optimizer_kind(str(get("optim"))), batch=batch, accumulation=accumulation, steps_per_generation=per_generation,
         generations=get("num_generations"), iterations=get("num_iterations"), prompt=prompt, completion=completion,
         checkpointing=bool(get("gradient_checkpointing")), attention=_attention(extra.get("attn_implementation")),
@@ -119,7 +120,8 @@ def _zero_stage(value: Any, base: Path) -> int:
             problem = Problem("grpo.deepspeed", f"{path} cannot be read, so its ZeRO stage is not known", "write `sharding: zero3` under `hardware:`")
             raise UserError("memory", problem) from None
     part = value.get("zero_optimization") if isinstance(value, Mapping) else None
-    return part.get("stage", 0) if isinstance(part, Mapping) else 0
+    stage = str(part.get("stage", 0)) if isinstance(part, Mapping) else "0"
+    return int(stage) if stage.isdecimal() else 0
 
 
 def _quantization(value: Any, shape: ModelShape, adapters: bool, assumed: list[str]) -> str:
