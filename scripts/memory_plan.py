@@ -107,7 +107,8 @@ def body(args: argparse.Namespace) -> tuple[int, dict]:
 
 def fitted(page, w, raw: dict, plan) -> tuple[int, dict]:
     from grpo_rlvr.memory import as_json, report
-    from grpo_rlvr.memory.levers import cheapest_fit, tidy_patch
+    from grpo_rlvr.memory.levers import cheapest_fit
+    from grpo_rlvr.memory.patches import tidy_patch
     from grpo_rlvr.memory.search import smallest_cluster, with_adapters
 
     fit = cheapest_fit(w)
@@ -145,7 +146,7 @@ def maximum(args: argparse.Namespace, w, raw: dict, result: dict) -> tuple[int, 
     import dataclasses
 
     from grpo_rlvr.memory import as_json, report
-    from grpo_rlvr.memory.levers import tidy_patch
+    from grpo_rlvr.memory.patches import tidy_patch
     from grpo_rlvr.memory.search import largest
 
     found = largest(w, args.max)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 import yaml
 from grpo_rlvr.config import config_from, load_config
-from grpo_rlvr.memory.levers import apply_patch, cheapest_fit, launch_command, options, tidy_patch
+from grpo_rlvr.memory.levers import cheapest_fit, launch_command, options
+from grpo_rlvr.memory.patches import apply_patch, tidy_patch
 from grpo_rlvr.memory.plan import make_plan
 from grpo_rlvr.memory.reading import read_workload
 from grpo_rlvr.memory.report import patch_yaml

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from grpo_rlvr.memory.estimate import GIB
+from grpo_rlvr.memory.patches import merge
 from grpo_rlvr.memory.plan import Plan, make_plan, trainer_fits, tuned
 from grpo_rlvr.memory.trl_eras import NOW
 from grpo_rlvr.memory.workload import Workload
@@ -242,12 +243,12 @@ def _explained(w: Workload, levers: list[Lever], plan: Plan) -> Fit:
         after = make_plan(now).deciding.peak / GIB
         steps.append((lever, after, peak - after))
         peak = after
-        _merge(patch, lever.patch)
+        merge(patch, lever.patch)
     if final != now:
         lever = _vllm_lever(now, final)
         after = plan.deciding.peak / GIB
         steps.append((lever, after, peak - after))
-        _merge(patch, lever.patch)
+        merge(patch, lever.patch)
     return Fit(plan, tuple(steps), patch)
 
 
@@ -258,38 +259,3 @@ def _vllm_lever(now: Workload, final: Workload) -> Lever:
         grpo["vllm_gpu_memory_utilization"] = final.utilization
         what += f", and a share of {final.utilization:g}"
     return Lever("vllm", what, 0, {"context": final.context, "utilization": final.utilization}, {"grpo": grpo})
-
-
-def _merge(into: dict[str, Any], more: dict[str, Any]) -> None:
-    for key, value in more.items():
-        if isinstance(value, dict) and isinstance(into.get(key), dict):
-            _merge(into[key], value)
-        else:
-            into[key] = {**value} if isinstance(value, dict) else value
-
-
-def apply_patch(raw: dict[str, Any], patch: dict[str, Any]) -> dict[str, Any]:
-    """The config mapping `raw` with `patch` merged in; None deletes a key."""
-    out = dict(raw)
-    for key, value in patch.items():
-        if value is None:
-            out.pop(key, None)
-        elif isinstance(value, dict):
-            out[key] = apply_patch(out[key] if isinstance(out.get(key), dict) else {}, value)
-        else:
-            out[key] = value
-    return out
-
-
-def tidy_patch(patch: dict[str, Any], raw: dict[str, Any]) -> dict[str, Any]:
-    """`patch` without deletions of what is not there."""
-    out: dict[str, Any] = {}
-    for key, value in patch.items():
-        held = raw.get(key) if isinstance(raw, dict) else None
-        if isinstance(value, dict):
-            inner = tidy_patch(value, held if isinstance(held, dict) else {})
-            if inner:
-                out[key] = inner
-        elif value is not None or (isinstance(raw, dict) and key in raw):
-            out[key] = value
-    return out
