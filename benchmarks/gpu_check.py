@@ -21,17 +21,20 @@ import datetime
 import gc
 import importlib.util
 import json
+import os
+import signal
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "scripts"))
 
 import yaml
+from grpo_rlvr.cli import write_text
 
 GIB = 2**30
 MODEL = "Qwen/Qwen2.5-1.5B-Instruct"
@@ -54,6 +57,8 @@ VLLM = ("LoRA r16, vLLM colocated, asleep in training", {
     "grpo": {"use_vllm": True, "vllm_mode": "colocate", "vllm_gpu_memory_utilization": 0.3, "vllm_enable_sleep_mode": True},
 }, (256, 256), True)  # fmt: skip
 BUDGET_S = 440
+LEAST_S = 60  # what vLLM needs to start at all
+ANSWER, GRACE_S = "vllm.json", 5
 
 
 def make_model(folder: Path, rehearse: bool) -> None:
@@ -170,27 +175,42 @@ def completions_made_up(length: int) -> Iterator[None]:
         GRPOTrainer._generate_single_turn = before
 
 
-def run_case(folder: Path, case: tuple[str, dict[str, Any], tuple[int, int], bool], rehearse: bool) -> dict[str, Any]:
-    """Both ways, one after the other (vLLM's engine is not given back, so there only ours); an error is a result too."""
+def run_case(
+    folder: Path, case: tuple[str, dict[str, Any], tuple[int, int], bool], rehearse: bool, until: float = float("inf"), keep: Callable | None = None
+) -> dict[str, Any]:
+    """Both ways, one after the other (vLLM's engine is not given back, so there only ours); an error is a result too.
+
+    Args:
+        until: on `time.perf_counter()`; the second way is not begun after it.
+        keep: called with the result after each way, so that a crash in the second does not take the first with it.
+    """
+    result: dict[str, Any] = {"case": case[0], "generated": case[3]}
+    for name, way in (("measured", by_phase), *(() if case is VLLM else (("plain", plain),))):
+        start = time.perf_counter()
+        if name == "plain" and start > until:
+            result[name] = {"error": "no time"}
+            break
+        try:
+            result[name] = _one_way(way, folder, case, rehearse)
+        except Exception as exc:  # out of memory, a missing package: the other cases still count
+            result[name] = {"error": f"{type(exc).__name__}: {exc}"[:500]}
+        result[name]["wall_s"] = round(time.perf_counter() - start, 1)
+        with contextlib.suppress(RuntimeError):  # after some errors CUDA answers nothing any more
+            result[name]["left_gib"] = release()
+        if keep:
+            keep(result)
+    return result
+
+
+def _one_way(way: Callable, folder: Path, case: tuple[str, dict[str, Any], tuple[int, int], bool], rehearse: bool) -> dict[str, Any]:
     from grpo_rlvr.rewards import build_rewards
     from grpo_rlvr.training.launch import RunFolder, settings_for
 
     config = config_of(folder, case, rehearse)
-    settings = settings_for(config, build_rewards(config), RunFolder(config.run_folder), False) | (
-        {"use_cpu": True, "bf16": False} if rehearse else {}
-    )
-    made_up = contextlib.nullcontext() if case[3] else completions_made_up(config.setting("max_completion_length"))
-    result: dict[str, Any] = {"case": case[0], "generated": case[3]}
-    with made_up:
-        for name, way in (("measured", by_phase), *(() if case is VLLM else (("plain", plain),))):
-            start = time.perf_counter()
-            try:
-                result[name] = way(config, settings)
-            except Exception as exc:  # out of memory, a missing package: the other cases still count
-                result[name] = {"error": f"{type(exc).__name__}: {exc}"[:500]}
-            result[name]["wall_s"] = round(time.perf_counter() - start, 1)
-            result[name]["left_gib"] = release()
-    return result
+    own = {"use_cpu": True, "bf16": False} if rehearse else {}
+    settings = settings_for(config, build_rewards(config), RunFolder(config.run_folder), False) | own
+    with contextlib.nullcontext() if case[3] else completions_made_up(config.setting("max_completion_length")):
+        return way(config, settings)
 
 
 def release() -> float:
@@ -261,7 +281,7 @@ def main() -> int:
     parser.add_argument("--vllm-part", type=Path, help=argparse.SUPPRESS)
     args = parser.parse_args()
     if args.vllm_part:
-        print(json.dumps(run_case(args.vllm_part, VLLM, False)))
+        write_text(args.vllm_part / ANSWER, json.dumps(run_case(args.vllm_part, VLLM, False)))
         return 0
     import torch
 
@@ -280,8 +300,13 @@ def main() -> int:
             if time.perf_counter() - start > args.budget:
                 result["left_out"].append(f"{case[0]} (no time)")
                 continue
-            result["cases"].append(run_case(folder, case, args.rehearse))
-            _save(args.out, result, start)
+            others = result["cases"]
+
+            def keep(found: dict[str, Any], others: list = others) -> None:
+                result["cases"] = [*others, found]
+                _save(args.out, result, start)
+
+            keep(run_case(folder, case, args.rehearse, start + args.budget, keep))
         if not args.only or args.only in VLLM[0]:
             _vllm(folder, args, result, start)
         _save(args.out, result, start)
@@ -291,22 +316,42 @@ def main() -> int:
 
 def _vllm(folder: Path, args: argparse.Namespace, result: dict[str, Any], start: float) -> None:
     left = args.budget - (time.perf_counter() - start)
-    if args.rehearse or importlib.util.find_spec("vllm") is None or left < 60:
-        why = "a rehearsal" if args.rehearse else "no time" if left < 60 else "vLLM is not installed"
+    if args.rehearse or importlib.util.find_spec("vllm") is None or left < LEAST_S:
+        why = "a rehearsal" if args.rehearse else "no time" if left < LEAST_S else "vLLM is not installed"
         result["left_out"].append(f"{VLLM[0]} ({why})")
         return
+    # What it prints is vLLM's log, also after its answer, so the answer is a file. Its processes are a group of their own, and end with it.
+    child = subprocess.Popen(vllm_command(folder), stdout=sys.stderr, start_new_session=True)
     try:
-        done = subprocess.run([sys.executable, __file__, "--vllm-part", str(folder)], stdout=subprocess.PIPE, text=True, timeout=left + 30)
-        result["cases"].append(json.loads(done.stdout.strip().splitlines()[-1]))
-    except (subprocess.TimeoutExpired, ValueError, IndexError) as exc:
-        result["left_out"].append(f"{VLLM[0]} ({type(exc).__name__})")
+        ended = _ended(child, folder / ANSWER, left + 15)
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(child.pid, signal.SIGKILL)
+        child.wait()
+    if (folder / ANSWER).is_file():
+        result["cases"].append(json.loads((folder / ANSWER).read_text(encoding="utf-8")))
+    else:
+        result["left_out"].append(f"{VLLM[0]} ({ended})")
+
+
+def _ended(child: subprocess.Popen, answer: Path, seconds: float) -> str:
+    """How the process ended within `seconds`; once it has answered, it is not waited for long."""
+    until = time.perf_counter() + seconds
+    while child.poll() is None and time.perf_counter() < until:
+        until = min(until, time.perf_counter() + GRACE_S) if answer.is_file() and until - time.perf_counter() > GRACE_S else until
+        time.sleep(0.1)
+    return "no time" if child.returncode is None else f"exit {child.returncode}"
+
+
+def vllm_command(folder: Path) -> list[str]:
+    return [sys.executable, __file__, "--vllm-part", str(folder)]
 
 
 def _save(out: Path, result: dict[str, Any], start: float) -> None:
     result["wall_s"] = round(time.perf_counter() - start, 1)
-    out.mkdir(parents=True, exist_ok=True)
-    (out / "gpu_check.json").write_text(json.dumps(result, indent=1), encoding="utf-8")
-    (out / "gpu_check.md").write_text(markdown(result), encoding="utf-8")
+    """Each file whole or not at all: this may be ended at any moment."""
+    write_text(out / "gpu_check.json", json.dumps(result, indent=1))
+    write_text(out / "gpu_check.md", markdown(result))
 
 
 if __name__ == "__main__":

@@ -32,6 +32,7 @@ from grpo_rlvr.memory.plan import make_plan
 from grpo_rlvr.memory.speed import decode_step_s, speed
 from grpo_rlvr.memory.trl_eras import era_of
 from grpo_rlvr.memory.workload import Workload
+from memory_boundaries import KINDS, Held, held, unscored
 from memory_peers import Peer, peers
 from memory_tables import markdown, peers_markdown, show
 
@@ -89,10 +90,7 @@ def predict(point: dict[str, Any]) -> tuple[str, float, float]:
     if kind == "decode_tps":
         return _decode(point)
     reasons = {
-        "fit_boundary": "another engine (weights and optimizer on the host, packed sequences of unknown length)",
-        "train_peak": "prompt length not stated: scored as a verdict where the run is described",
-        "fits": "scored as a verdict where the run is described",
-        "oom": "scored as a verdict where the run is described",
+        **dict.fromkeys(KINDS, "no peak to compare: held to the plan's verdict, or not with the reason, below"),
         "rl_throughput": "Megatron; mean lengths only",
         "ratio": "no absolute size",
     }
@@ -321,7 +319,9 @@ def failures(result: dict[str, Any]) -> list[str]:
         found.append(f"the mean absolute error of exact-config points is {exact['mean_absolute']:.1%}, above {MEAN_ABSOLUTE:.0%}")
     if exact and exact["worst"] > WORST:
         found.append(f"the worst error of exact-config points is {exact['worst']:.1%}, above {WORST:.0%}")
-    return found + [f"{name}: {seen}, and the plan says {verdict}" for name, seen, verdict in result["verdicts"] if not right(name, seen, verdict)]
+    found += [f"{name}: {seen}, and the plan says {verdict}" for name, seen, verdict in result["verdicts"] if not right(name, seen, verdict)]
+    sides = (Held(**side) for side in result["elsewhere"])
+    return found + [f"{h.point} {h.run}, {h.sequences} x {h.tokens}: {h.seen}, and the plan says {h.verdict}" for h in sides if not h.right]
 
 
 def summary(errors: list[float]) -> dict[str, float]:
@@ -343,7 +343,9 @@ def describe(p: dict[str, Any]) -> str:
 def whole_result(points: list[dict[str, Any]], others: list[Peer]) -> dict[str, Any]:
     """Everything but the cold start."""
     result = score(points)
-    result["verdicts"] = verdicts()
+    result["verdicts"], result["elsewhere"] = verdicts(), [vars(side) for side in held(points)]
+    told = {name.split()[0] for name, _, _ in result["verdicts"]} | {side["point"] for side in result["elsewhere"]}
+    result["not_held"] = unscored(points, told)
     result["peers"], result["training_times"] = compare(points, others), training_times(points)
     result["boundaries_right"] = {"memory_plan.py": sum(right(*v) for v in result["verdicts"]), **verdicts_of_peers(others)}
     result["failures"] = failures(result)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from typing import Any
 
 
@@ -11,7 +12,17 @@ def markdown(result: dict[str, Any]) -> str:
         f"| {g['title']} | {g['points']} | {g['mean']:+.1%} | {g['mean_absolute']:.1%} | {g['worst']:.1%} |"
         for g in [*result["groups"].values(), {"title": "all exact-config points", **result["exact"]}]
     ]
-    return "\n".join(["| points | number | mean error | mean absolute | worst |", "|---|---|---|---|---|", *rows]) + "\n"
+    sides, runs = result["elsewhere"], len({side["point"] for side in result["elsewhere"]})
+    wrong = (
+        len(result["verdicts"]) - result["boundaries_right"]["memory_plan.py"] + sum((h["verdict"] != "NO") != (h["seen"] == "fits") for h in sides)
+    )
+    text = (
+        f"Of published runs that fitted or ran out of memory, {len(result['verdicts'])} are described well enough to be planned whole;"
+        f" of {runs} of other trainers (verl, Unsloth, an optimizer on the host) {len(sides)} sides are held to the fewest tokens with which"
+        f" they fitted, or the most with which they ran out. On the wrong side: {wrong}."
+    )
+    table = ["| points | number | mean error | mean absolute | worst |", "|---|---|---|---|---|", *rows]
+    return "\n".join([*table, "", *textwrap.wrap(text, 140)]) + "\n"
 
 
 def peers_markdown(result: dict[str, Any]) -> str:
@@ -42,6 +53,13 @@ def show(result: dict[str, Any], every: bool) -> None:
     print("\nfit or out of memory, published runs:")
     for name, seen, verdict in result["verdicts"]:
         print(f"  {name}: {seen}; the plan says {verdict}")
+    print("\nother trainers, with the fewest tokens they fitted with or the most they ran out with:")
+    for h in result["elsewhere"]:
+        limit = "" if h["own_limit"] is None else f"; its own limit there: {h['own_limit']} tokens a sequence"
+        print(f"  {h['point']} {h['run']}, {h['sequences']} x {h['tokens']}: {h['seen']}; the plan says {h['verdict']}{limit}")
+    print("\nnot held to a verdict:")
+    for point, reason in result["not_held"].items():
+        print(f"  {point}  {reason}")
     whole, sides = len(result["verdicts"]), result["boundaries_right"]
     print(f"\nthe same exact-config steps of whole models, side by side ({next(iter(result['peers'].values()), {}).get('points', 0)} points):")
     print(f"  {'mean':>7}{'|mean|':>8}{'worst':>8}{'<= 5%':>7}{'sides':>9}")

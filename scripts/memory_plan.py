@@ -84,7 +84,7 @@ def body(args: argparse.Namespace) -> tuple[int, dict]:
     if args.gpus:
         return all_gpus(args, w, result)
     if args.max:
-        return maximum(args, w, result)
+        return maximum(args, w, raw, result)
     if args.explain:
         return explained(args, plan, result)
     from grpo_rlvr.memory import as_json, report
@@ -107,17 +107,20 @@ def body(args: argparse.Namespace) -> tuple[int, dict]:
 
 def fitted(page, w, raw: dict, plan) -> tuple[int, dict]:
     from grpo_rlvr.memory import as_json, report
-    from grpo_rlvr.memory.levers import cheapest_fit, tidy_patch
-    from grpo_rlvr.memory.search import smallest_cluster
+    from grpo_rlvr.memory.levers import cheapest_fit
+    from grpo_rlvr.memory.patches import tidy_patch
+    from grpo_rlvr.memory.search import smallest_cluster, with_adapters
 
     fit = cheapest_fit(w)
     patch = tidy_patch(fit.patch, raw) if fit else {}
     cluster = None if plan.fits else smallest_cluster(w)
-    report.show_fit(page, fit, patch, cluster)
+    adapted = smallest_cluster(with_adapters(w)) if fit is None and w.full else None
+    report.show_fit(page, fit, patch, cluster, adapted)
     found = as_json.fit_json(fit)
     if found:
         found["patch"] = patch
-    return (0 if fit else 1), {"fit": found, "cluster": as_json.cluster_json(cluster)}
+    more = {"cluster": as_json.cluster_json(cluster), "cluster_with_lora": as_json.cluster_json(adapted)}
+    return (0 if fit else 1), {"fit": found, **more}
 
 
 def all_gpus(args: argparse.Namespace, w, result: dict) -> tuple[int, dict]:
@@ -139,11 +142,15 @@ def all_gpus(args: argparse.Namespace, w, result: dict) -> tuple[int, dict]:
     return (0 if any(p.fits for p, _, _ in rows) else 1), result
 
 
-def maximum(args: argparse.Namespace, w, result: dict) -> tuple[int, dict]:
+def maximum(args: argparse.Namespace, w, raw: dict, result: dict) -> tuple[int, dict]:
+    import dataclasses
+
     from grpo_rlvr.memory import as_json, report
+    from grpo_rlvr.memory.patches import tidy_patch
     from grpo_rlvr.memory.search import largest
 
     found = largest(w, args.max)
+    found = dataclasses.replace(found, patch=tidy_patch(found.patch, raw))
     page = new_page(args)
     report.show_largest(page, found)
     show(args, page)

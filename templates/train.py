@@ -156,4 +156,5 @@ if __name__ == "__main__":
         sys.exit(main(sys.argv[2:]))
     arguments = build_parser().parse_args()
     arguments.out = sys.stderr if arguments.json else sys.stdout
+    arguments.json = arguments.json and os.environ.get("RANK", "0") == "0"  # of several processes, the first answers
     sys.exit(cli.run(train, arguments))

@@ -461,6 +461,8 @@ def test_grpo_values_are_read_by_their_type(tmp_path, line, name, value):
         ("model_init_kwargs: {torch_dtype: bfloat16}", "model.dtype"),
         ('model_init_kwargs: \'{"dtype": "bfloat16"}\'', "model.dtype"),
         ("model_init_kwargs: {revision: main}", "model.revision"),
+        ("model_init_kwargs: abc", "grpo.model_init_kwargs: must be a mapping"),
+        ("generation_kwargs: '[1]'", "grpo.generation_kwargs: must be a mapping"),
     ],
 )
 def test_grpo_values_that_are_refused(tmp_path, line, words):

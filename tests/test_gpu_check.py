@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import argparse
 import json
 import subprocess
 import sys
+import time
 
 import pytest
 from conftest import ROOT
@@ -44,6 +46,53 @@ def test_the_tables_are_made_of_what_was_measured():
     text = gpu_check.markdown(result)
     assert "NVIDIA H200, 2026-01-01" in text and "| full | rollout | 2.00 | 1.00 | 0.500 |" in text and "| long | rollout" not in text
     assert "| full | 3.0 | 2.0 - 5.0 | 3.1 | 4.01 | 4.00 |" in text and "failed: ImportError" in text and "Left out: vLLM" in text
+
+
+CASE = ("full", {}, (8, 8), True)
+
+
+def test_a_failure_keeps_what_was_measured_before_it(tmp_path, monkeypatch):
+    kept = []
+    monkeypatch.setattr(gpu_check, "_one_way", lambda way, *rest: {"phases": []} if way is gpu_check.by_phase else 1 / 0)
+    found = gpu_check.run_case(tmp_path, CASE, True, keep=lambda result: kept.append(json.loads(json.dumps(result))))
+    assert list(kept[0]) == ["case", "generated", "measured"] and kept[1] == found
+    assert found["plain"]["error"].startswith("ZeroDivisionError") and "error" not in found["measured"]
+
+
+def test_a_case_that_cannot_even_be_set_up_is_a_result(tmp_path, monkeypatch):
+    monkeypatch.setattr(gpu_check, "config_of", lambda *rest: 1 / 0)
+    assert gpu_check.run_case(tmp_path, CASE, True)["measured"]["error"].startswith("ZeroDivisionError")
+
+
+def test_the_second_way_is_left_out_when_the_time_is_up(tmp_path, monkeypatch):
+    monkeypatch.setattr(gpu_check, "_one_way", lambda way, *rest: {})
+    assert gpu_check.run_case(tmp_path, CASE, True, until=0.0)["plain"] == {"error": "no time"}
+
+
+ANSWERS = 'import pathlib; pathlib.Path({path!r}).write_text(\'{{"case": "vLLM", "measured": {{}}}}\'); print(\'a log line after the answer\')'
+
+
+HANGS = "import time; time.sleep(600)"
+ENDS = {
+    "answers": (ANSWERS, []),
+    "answers and hangs": (ANSWERS + "; " + HANGS, []),
+    "dies": ("raise SystemExit(9)", ["exit 9"]),
+    "hangs": (HANGS, ["no time"]),
+}
+
+
+@pytest.mark.parametrize("name", ENDS)
+def test_what_vllms_part_answers_is_kept_however_it_ends(name, tmp_path, monkeypatch):
+    code, left_out = ENDS[name]
+    monkeypatch.setattr(gpu_check.importlib.util, "find_spec", lambda name: True)
+    monkeypatch.setattr(gpu_check, "LEAST_S", -100)
+    monkeypatch.setattr(gpu_check, "GRACE_S", 0)
+    monkeypatch.setattr(gpu_check, "vllm_command", lambda folder: [sys.executable, "-c", code.format(path=str(folder / gpu_check.ANSWER))])
+    result = {"cases": [], "left_out": []}
+    budget = -15 if name == "hangs" else 300  # 15 seconds are given on top of it
+    gpu_check._vllm(tmp_path, argparse.Namespace(rehearse=False, budget=budget), result, time.perf_counter())
+    assert [case["case"] for case in result["cases"]] == ([] if left_out else ["vLLM"])
+    assert [text.rpartition("(")[2].rstrip(")") for text in result["left_out"]] == left_out
 
 
 @pytest.mark.model

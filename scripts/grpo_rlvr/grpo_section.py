@@ -90,6 +90,9 @@ def check_settings(written: Mapping[Any, Any], known: Settings | None = None) ->
             continue
         values[name], found = schema_check.check(_plain(name, value, known.by_name[name]), schemas[name], where)
         problems += found
+        if name.endswith("_kwargs") and isinstance(values[name], str):
+            fix = f"write it as a mapping: {name}: {{key: value}}"
+            problems.append(Problem(where, f"must be a mapping, or text that holds one as JSON; got the text {values[name]!r}", fix))
         if name == "model_init_kwargs" and isinstance(values[name], dict):
             for key in sorted(set(values[name]) & set(_MODEL_KWARGS)):
                 place = _MODEL_KWARGS[key]

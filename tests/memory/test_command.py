@@ -11,6 +11,7 @@ import sys
 import memory_plan
 import pytest
 from conftest import ROOT
+from grpo_rlvr.memory.catalog import bundled_shape
 from grpo_rlvr.memory.estimate import PHASES, TERMS
 from grpo_rlvr.memory.hardware import gpus
 
@@ -64,6 +65,13 @@ def test_fit_of_what_cannot_fit(plan):
     assert (code, result["fit"]) == (1, None)
 
 
+def test_where_no_changes_do_it_says_how_many_gpus_would_with_adapters(plan):
+    code, result = answer(plan, "--model", "meta-llama/Llama-3.3-70B-Instruct", "--gpu", "h100", "--vllm", "--fit")
+    assert (code, result["fit"]) == (1, None) and 1 < result["cluster_with_lora"]["gpus"] < result["cluster"]["gpus"]
+    _, _, err = plan("--model", "deepseek-ai/DeepSeek-V3", "--gpu", "t4", "--vllm", "--fit")
+    assert "on no number of these GPUs that was tried, up to 256" in err and "with LoRA" not in err
+
+
 @pytest.mark.parametrize("what", ["completion", "generations", "batch", "model"])
 def test_max(plan, what):
     code, result = answer(plan, CONFIG, "--gpu", "rtx-4090", "--max", what)
@@ -111,10 +119,49 @@ def test_mistakes_are_named_with_their_fix(plan, args, code, words, monkeypatch,
     assert words in json.dumps(result["error"], ensure_ascii=False)
 
 
+@pytest.mark.parametrize(
+    ("setting", "words"),
+    [
+        ("grpo.num_generations=5", "no multiple of num_generations 5"), ("grpo.num_generations=1", "a group needs 2"),
+        ("grpo.generation_batch_size=20", "generation_batch_size 20"), ("grpo.vllm_max_model_length=300", "vllm_max_model_length 300 is less"),
+        ("data.prompt_tokens=900000", "that the model's config.json allows"),
+    ],
+)  # fmt: skip
+def test_what_refuses_to_start_beside_memory_is_said(plan, setting, words):
+    bare = ("--model", "Qwen/Qwen2.5-7B-Instruct", "--gpu", "h200", "--vllm", "--lora", "--prompt-tokens", "512")
+    assert not [text for text in answer(plan, *bare)[1]["assumed"] if "TRL" in text or "sequences of" in text]
+    assert words in " ".join(answer(plan, *bare, "--set", setting)[1]["assumed"])
+
+
 @pytest.mark.parametrize(("flags", "bits"), [(["--lora"], "none"), (["--lora", "64"], "none"), (["--qlora"], "nf4-double")])
 def test_adapters_by_a_flag(plan, flags, bits):
     _, result = answer(plan, CONFIG, "--gpu", "rtx-4090", "--model", "Qwen/Qwen3-4B", *flags)
     assert result["settings"]["quantization"] == bits and result["settings"]["lora_rank"] == (64 if "64" in flags else 16)
+
+
+@pytest.mark.parametrize(
+    ("targets", "counted"),
+    [
+        ("[q_proj, v_proj]", ["q_proj", "v_proj"]), ("'.*[.](q|v)_proj'", ["q_proj", "v_proj"]), ("all-linear", None),
+        ("[model.layers.0.self_attn.q_proj, lm_head]", ["q_proj"]), ("[nope]", "names no linear layer"), ("q_proj|v_proj", "whole name"),
+        ("'('", "is no pattern"),
+    ],
+)  # fmt: skip
+def test_adapters_go_where_target_modules_says(plan, targets, counted):
+    flags = ("--model", "Qwen/Qwen2.5-7B-Instruct", "--gpu", "h100", "--lora", "--set", f"model.lora.target_modules={targets}")
+    code, result = answer(plan, *flags)
+    if isinstance(counted, str):
+        assert code == 2 and counted in result["error"]["message"]
+        return
+    shape = bundled_shape("Qwen/Qwen2.5-7B-Instruct")
+    assert result["model"]["trained_parameters"] == shape.lora_parameters(16, counted and tuple(counted)) > 0
+
+
+@pytest.mark.parametrize(("stage", "engine"), [("3", "zero3"), ("'3'", "zero3"), ("two", "ddp")])
+def test_the_stage_of_zero_is_read_as_a_number(plan, stage, engine):
+    setting = f"grpo.deepspeed={{zero_optimization: {{stage: {stage}}}}}"
+    _, out, err = plan("--model", "Qwen/Qwen2.5-7B-Instruct", "--gpu", "h100", "--count", "2", "--set", setting)
+    assert f"2 x H100 SXM ({engine})" in " ".join(err.split())
 
 
 def test_an_own_gpu_by_its_numbers(plan):

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 import yaml
 from grpo_rlvr.config import config_from, load_config
-from grpo_rlvr.memory.levers import apply_patch, cheapest_fit, launch_command, options, tidy_patch
+from grpo_rlvr.memory.levers import cheapest_fit, launch_command, options
+from grpo_rlvr.memory.patches import apply_patch, tidy_patch
 from grpo_rlvr.memory.plan import make_plan
 from grpo_rlvr.memory.reading import read_workload
 from grpo_rlvr.memory.report import patch_yaml
@@ -114,7 +115,7 @@ def test_the_largest_fits_and_the_next_does_not(what, tmp_path):
     raw = apply_patch(raw_config("Qwen/Qwen2.5-7B-Instruct", "a100-80gb", **ADAPTERS), found.patch)
     assert make_plan(workload(raw, tmp_path)).fits
     if what == "batch":
-        assert fitting(w.but(batch=found.value + 1)) is None
+        assert fitting(w.but(batch=found.value + 2)) is None  # with 4 passes a generation, groups of 8 are whole in every second size
     if what == "completion":
         assert fitting(w.but(completion=found.value + 64)) is None or found.limited == "the model's own context"
 
@@ -124,3 +125,39 @@ def test_launch_commands_name_the_engine(tmp_path):
     assert "--fsdp_version 2" in launch_command(w.but(sharding="fsdp2"))
     assert "--zero_stage 3" in launch_command(w.but(sharding="zero3"))
     assert launch_command(w.but(count=1)) == "python train.py config.yaml"
+
+
+ODD = {
+    "groups of 6": {"num_generations": 6, "per_device_train_batch_size": 6, "gradient_accumulation_steps": 1},
+    "a stated generation batch": {"gradient_accumulation_steps": 3, "generation_batch_size": 64},
+    "stated passes": {"per_device_train_batch_size": 4, "gradient_accumulation_steps": 4, "steps_per_generation": 2},
+    "long": {"per_device_train_batch_size": 1, "gradient_accumulation_steps": 8, "max_completion_length": 16384},
+}
+
+
+@pytest.mark.parametrize("what", ["generations", "batch"])
+@pytest.mark.parametrize("name", ODD)
+def test_the_largest_is_one_that_trl_starts_with(name, what, tmp_path):
+    raw = raw_config("Qwen/Qwen2.5-7B-Instruct", "a100-80gb", model=ADAPTERS["model"], grpo={**ADAPTERS["grpo"], **ODD[name]})
+    found = largest(workload(raw, tmp_path), what)
+    patched = config_from(apply_patch(raw, found.patch), tmp_path / "config.yaml")
+    again = read_workload(patched)
+    assert found.value and make_plan(again).fits and again.but(assumed=(), updates=None) == found.plan.workload.but(assumed=(), updates=None)
+    assert [f for f in lint(patched, world=again.world) if f.level == "error"] == []
+
+
+def test_one_engine_over_several_gpus_comes_before_giving_up_full_training(tmp_path):
+    raw = raw_config("Qwen/Qwen3-30B-A3B", "h100-80gb", hardware={"count": 8}, grpo={"use_vllm": True})
+    fit = cheapest_fit(workload(raw, tmp_path))
+    assert fit.plan.workload.full and fit.plan.workload.tensor_parallel == 2
+    assert fit.patch["grpo"]["vllm_tensor_parallel_size"] == 2
+
+
+@pytest.mark.parametrize("served", [{}, {"vllm_server": {"gpus": 2}}])
+def test_70b_fits_on_one_machine_where_vllm_is_spread(served, tmp_path):
+    mode = {"use_vllm": True, "vllm_mode": "server" if served else "colocate"}
+    raw = raw_config("meta-llama/Llama-3.3-70B-Instruct", "h100-80gb", hardware={"count": 8, **served}, grpo=mode)
+    fit = cheapest_fit(workload(raw, tmp_path))
+    assert "tensor-parallel" in [lever.name for lever, _, _ in fit.steps]
+    again = workload(apply_patch(raw, tidy_patch(fit.patch, raw)), tmp_path)
+    assert make_plan(again).fits and again.tensor_parallel <= (again.server_gpus or again.count)

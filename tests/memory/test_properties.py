@@ -6,9 +6,12 @@ import math
 
 import pytest
 from grpo_rlvr.memory.catalog import bundled_names, bundled_shape
-from grpo_rlvr.memory.estimate import PHASES, TERMS, estimate
+from grpo_rlvr.memory.estimate import GIB, PHASES, TERMS, estimate
 from grpo_rlvr.memory.hardware import find_gpu, gpus
+from grpo_rlvr.memory.levers import cheapest_fit
 from grpo_rlvr.memory.plan import VERDICTS, make_plan, tuned
+from grpo_rlvr.memory.rollout import ASLEEP_GIB
+from grpo_rlvr.memory.search import fitting
 from grpo_rlvr.memory.speed import speed
 from grpo_rlvr.memory.states import OPTIMIZERS
 from grpo_rlvr.memory.trl_eras import ERAS
@@ -82,12 +85,43 @@ def test_vllm_settings_that_are_found_start_and_leave_room(w):
     if ready is not None and ready.vllm != "server":
         plan = make_plan(ready)
         assert not [b for b in plan.blockers if b.code.startswith("vllm-")]
-        assert plan.fits or plan.blockers or make_plan(ready.but(vllm="none")).verdict != "FITS"
+        asleep = ASLEEP_GIB * GIB if w.sleep and w.vllm == "colocate" else 0
+        assert plan.fits or plan.blockers or make_plan(ready.but(vllm="none")).deciding.high + asleep > plan.capacity
     assert ready is None or ready.vllm == "none" or ready.context >= w.length
 
 
+@settings(max_examples=40, deadline=None)
+@given(workloads())
+def test_no_share_is_missed(w):
+    if w.vllm == "colocate" and tuned(w) is None:
+        at = w.but(context=-(-w.length // 16) * 16)
+        assert not [share for share in range(5, 96) if make_plan(at.but(utilization=share / 100)).fits]
+
+
+@pytest.mark.parametrize("completion", [256, 512, 1024])
+def test_a_share_that_just_starts_is_found(completion):
+    w = Workload(bundled_shape("zai-org/GLM-4-9B-0414"), find_gpu("rtx-3090"), vllm="colocate", sleep=True, lora_rank=16, dtype="bfloat16",
+                 quantization="nf4-double", batch=2, prompt=128, completion=completion)  # fmt: skip
+    assert make_plan(tuned(w)).fits
+
+
+@settings(max_examples=25, deadline=None)
+@given(workloads())
+def test_the_cheapest_fit_fits_and_needs_each_of_its_changes(w):
+    fit = cheapest_fit(w)
+    if fit is None:
+        return
+    assert fit.plan.fits
+    levers = [lever for lever, _, _ in fit.steps if lever.name != "vllm"]
+    for one in levers:
+        fewer = w
+        for lever in levers:
+            fewer = lever.apply(fewer) if lever is not one else fewer
+        assert fitting(fewer) is None, one.name
+
+
 @pytest.mark.parametrize("name", bundled_names())
-def test_every_model_plans_on_every_gpu(name):
+def test_every_model_plans_on_every_model_plans_on_every_gpu(name):
     for gpu in gpus().values():
         for changes in ({}, {"lora_rank": 16, "dtype": "bfloat16"}, {"vllm": "colocate", "count": 8, "sharding": "fsdp2"}):
             plan = make_plan(Workload(bundled_shape(name), gpu, **changes))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 
 import pytest
 from grpo_rlvr.errors import MissingError, UserError
@@ -101,3 +102,72 @@ def test_a_file_that_is_no_config_is_refused(tmp_path, text):
 def test_an_architecture_can_be_read_as_another_by_request(tmp_path):
     (tmp_path / "config.json").write_text(json.dumps({**LLAMA, "model_type": "newllama"}), encoding="utf-8")
     assert find_shape("config.json", tmp_path, "llama").parameters == read_shape(LLAMA, "x").parameters
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("num_key_value_heads", "2"), ("num_key_value_heads", 0), ("num_key_value_heads", 3), ("num_key_value_heads", 64), ("head_dim", -1),
+        ("head_dim", 12.5), ("max_position_embeddings", "x"), ("sliding_window", "4096"), ("tie_word_embeddings", "false"), ("attention_bias", 1),
+        ("layer_types", [1, 2]), ("layer_types", ["full_attention"]), ("num_attention_heads", 5000),
+    ],
+)  # fmt: skip
+def test_a_wrong_field_is_not_planned_as_if_it_were_not_there(field, value):
+    with pytest.raises(UserError) as caught:
+        read_shape({**LLAMA, field: value}, "x")
+    assert [p.where for p in caught.value.problems] == [f"x: {field}"]
+
+
+MOE = {**LLAMA, "model_type": "qwen3_moe", "num_experts": 4, "num_experts_per_tok": 2}
+LATENT = {
+    **LLAMA, "model_type": "deepseek_v3", "n_routed_experts": 4, "num_experts_per_tok": 2, "kv_lora_rank": 8, "qk_rope_head_dim": 8,
+    "qk_nope_head_dim": 8, "v_head_dim": 8, "moe_intermediate_size": 8,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("base", "field", "value"),
+    [(MOE, "num_experts_per_tok", 5), (MOE, "moe_intermediate_size", -5), (LATENT, "first_k_dense_replace", 99), (LATENT, "n_shared_experts", "1"),
+     (LATENT, "q_lora_rank", -3)],
+)  # fmt: skip
+def test_experts_that_contradict_each_other_are_named(base, field, value):
+    assert read_shape(base, "x").parameters > 0
+    with pytest.raises(UserError) as caught:
+        read_shape({**base, field: value}, "x")
+    assert [p.where for p in caught.value.problems] == [f"x: {field}"]
+
+
+@pytest.mark.parametrize("name", ["./nowhere", "nowhere.json", "./empty", "./adapters", "./pipe"])
+def test_a_path_without_a_config_is_not_taken_for_a_hub_name(name, tmp_path):
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "adapters").mkdir()
+    (tmp_path / "adapters" / "adapter_config.json").write_text("{}", encoding="utf-8")
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(UserError) as caught:
+        find_shape(name, tmp_path)
+    problem = caught.value.problems[0]
+    assert problem.where.startswith(str(tmp_path)) and ("base model" in problem.fix) == (name == "./adapters")
+
+
+@pytest.mark.parametrize("name", ["x" * 5000, "a\0b"])
+def test_a_name_that_can_be_no_path_is_an_unknown_name(name, tmp_path):
+    with pytest.raises(MissingError):
+        find_shape(name, tmp_path)
+
+
+def test_a_byte_order_mark_and_other_encodings(tmp_path):
+    text = json.dumps(LLAMA)
+    (tmp_path / "bom.json").write_bytes(text.encode("utf-8-sig"))
+    assert find_shape("bom.json", tmp_path).hidden == 64
+    (tmp_path / "wide.json").write_bytes(text.encode("utf-16"))
+    with pytest.raises(UserError, match="is no JSON"):
+        find_shape("wide.json", tmp_path)
+    (tmp_path / "weights.json").write_bytes(b" " * 6_000_000)
+    with pytest.raises(UserError, match="too large") as caught:
+        find_shape("weights.json", tmp_path)
+    assert "is no JSON" not in str(caught.value)
+
+
+def test_a_known_name_is_not_read_as_another(tmp_path):
+    with pytest.raises(UserError, match="--as"):
+        find_shape("Qwen/Qwen2.5-0.5B-Instruct", tmp_path, "llama")

@@ -28,9 +28,9 @@ def two(project, untaught_model):
     return project
 
 
-def launch(project, **kwargs):
+def launch(project, *flags, **kwargs):
     command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc_per_node", "2", str(ROOT / "scripts/train.py")]
-    command += [str(project / "config.yaml"), "--without-gate", "a test of two processes"]
+    command += [str(project / "config.yaml"), *(flags or ("--without-gate", "a test of two processes"))]
     environment = {**os.environ, "ACCELERATE_USE_CPU": "true", "OMP_NUM_THREADS": "1"}
     return subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **kwargs)
 
@@ -66,6 +66,44 @@ def test_a_signal_stops_all_processes_at_the_same_step(two):
     assert done == list(range(1, len(done) + 1)) and len(done) < 60
     assert f"stopped by SIGTERM at step {done[-1]} of 60; checkpoint-{done[-1]} is saved" in errors
     assert len(list((two / f"run/train/checkpoints/checkpoint-{done[-1]}").glob("rng_state_*.pth"))) == 2
+
+
+# A reward whose file, as it is read, lets the named processes run out of memory when they generate.
+RUNS_OUT = """\
+import os
+
+if os.environ.get("RANK", "0") in {ranks!r}:
+    from trl import GRPOTrainer
+
+    def _generate(self, *args, **kwargs):
+        raise RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried to allocate 99 bytes.")
+
+    GRPOTrainer._generate = _generate
+
+
+def letters(completions, **columns):
+    return [0.5] * len(completions)
+"""
+
+
+@pytest.mark.parametrize("ranks", ["", "1", "01"], ids=["none runs out", "the second runs out", "both run out"])
+def test_a_dry_step_is_one_report_and_one_answer(two, ranks):
+    (two / "rewards.py").write_text(RUNS_OUT.format(ranks=ranks))
+    text = (two / "config.yaml").read_text().replace("use: exact", "use: 'rewards.py:letters'") + "hardware: {count: 2}\n"
+    (two / "config.yaml").write_text(text)
+    process = launch(two, "--dry-step", "--json")
+    out, errors = process.communicate(timeout=300)
+    assert process.returncode == (1 if ranks else 0), errors
+    report = json.loads((two / "run/env-report.json").read_text())["dry_step"]
+    answers = [json.loads(line) for line in out.splitlines()]
+    if not ranks:
+        assert [(a["rank"], a["processes"]) for a in answers] == [(0, 2)] and report["ok"] and report["rank"] == 0
+        assert errors.count("written to") == 1
+        return
+    assert (report["ok"], report["failed_in"]) == (False, "rollout") and str(report["rank"]) in ranks
+    # The launcher may end the other process first, and then there is no answer; what is answered is never a fault of ours.
+    assert [a["error"]["kind"] for a in answers] == ["memory"] or ("0" not in ranks and not answers)
+    assert "dry_step.py" not in errors and (answers or "in the phase 'rollout'" in errors)
 
 
 # Notes what each process was asked to score and what it answered, a line a call; a process that finds its name in `dies` ends there at once.

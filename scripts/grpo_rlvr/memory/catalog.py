@@ -14,6 +14,7 @@ from grpo_rlvr.memory.shape import ModelShape
 from grpo_rlvr.schema_check import nearest
 
 FILE = Path(__file__).resolve().parent / "shapes.json"
+MAX_BYTES = 5_000_000  # of a config.json
 
 
 @lru_cache(maxsize=1)
@@ -57,13 +58,13 @@ def find_shape(name: str, base: Path, as_type: str | None = None) -> ModelShape:
         UserError: the file cannot be read, the architecture is not known or fields are missing.
         MissingError: nothing is known of this name on this machine.
     """
-    path = Path(name).expanduser()
-    path = path if path.is_absolute() else base / path
-    if path.is_dir():
-        path = path / "config.json"
-    if path.is_file():
+    path = _local(name, base)
+    if path:
         return _from_file(path, as_type)
     found = bundled_shape(name)
+    if found and as_type and as_type != found.model_type:
+        message = f"'{name}' is known, as {found.model_type}; --as {as_type} reads a config.json of an architecture that is not"
+        raise UserError("usage", Problem("--as", message, "leave --as out, or name the config.json"))
     if found:
         return found
     cached = _cached(name)
@@ -74,12 +75,46 @@ def find_shape(name: str, base: Path, as_type: str | None = None) -> ModelShape:
     raise MissingError("model", Problem("model.name_or_path", f"the shape of '{name}' is neither bundled nor in the local cache", fix))
 
 
+def _local(name: str, base: Path) -> Path | None:
+    """The config.json that `name` means as a path, there or not; None where it can only be a hub name."""
+    written_as_path = name.startswith((".", "/", "~")) or name.endswith(".json")
+    try:
+        path = Path(name).expanduser()
+        path = path if path.is_absolute() else base / path
+        if path.is_dir():
+            inside = path / "config.json"
+            return inside if written_as_path or inside.is_file() else None
+        return path if written_as_path or path.exists() else None
+    except (OSError, ValueError, RuntimeError):  # too long for a path, a null byte, nobody's home
+        return None
+
+
+def _text(path: Path) -> str:
+    """The file's text; a pipe or a device is never read.
+
+    Raises:
+        UserError: it is not there, cannot be read, or is no file of a config's size.
+    """
+    give = "give the model's folder or config.json"
+    try:
+        if not path.is_file():
+            adapters = (path.parent / "adapter_config.json").is_file()
+            why = "is no ordinary file" if path.exists() else "is not there"
+            raise UserError("model", Problem(str(path), why, "these are adapters: name their base model" if adapters else give))
+        if path.stat().st_size > MAX_BYTES:
+            raise UserError("model", Problem(str(path), "is too large for a config.json", "name the config.json, not the weights"))
+        return path.read_bytes().decode("utf-8-sig")
+    except OSError as exc:
+        raise UserError("model", Problem(str(path), f"cannot be read: {exc.strerror or exc}", give)) from None
+    except UnicodeDecodeError as exc:
+        raise UserError("model", Problem(str(path), f"is no JSON: {exc}", give)) from None
+
+
 def _from_file(path: Path, as_type: str | None) -> ModelShape:
     where = str(path.parent.name if path.name == "config.json" else path.name)
+    text = _text(path)
     try:
-        if path.stat().st_size > 5_000_000:
-            raise UserError("model", Problem(str(path), "is too large for a config.json", "name the config.json, not the weights"))
-        config = json.loads(path.read_text(encoding="utf-8"))
+        config = json.loads(text)
     except (ValueError, RecursionError) as exc:
         raise UserError("model", Problem(str(path), f"is no JSON: {exc}", "give the model's config.json")) from None
     if not isinstance(config, dict):

@@ -8,13 +8,15 @@ from dataclasses import dataclass
 from typing import Any
 
 from grpo_rlvr.memory.estimate import GIB
-from grpo_rlvr.memory.plan import Plan, make_plan, tuned
+from grpo_rlvr.memory.patches import merge
+from grpo_rlvr.memory.plan import Plan, make_plan, trainer_fits, tuned
 from grpo_rlvr.memory.trl_eras import NOW
 from grpo_rlvr.memory.workload import Workload
 
 LORA_RATE = 1e-5
 BF16_SAFE_RATE = 1e-5  # as the lint has it: below, bf16 weights round most updates of full tuning away
 SHORTEST = 256
+A_MACHINE = 8  # GPUs over which an engine that is somewhere else may be spread
 
 
 @dataclass(frozen=True)
@@ -34,7 +36,7 @@ class Lever:
 
 def options(w: Workload) -> list[list[Lever]]:
     """The independent choices that are open to `w`; of each at most one is taken."""
-    makers = (_checkpointing, _attention, _micro_batch, _trl, _sleep, _reference, _sharding, _dtype, _optimizer, _adapters, _completion)
+    makers = (_checkpointing, _attention, _micro_batch, _trl, _sleep, _parallel, _reference, _sharding, _dtype, _optimizer, _adapters, _completion)
     return [found for maker in makers if (found := list(maker(w)))]
 
 
@@ -71,6 +73,17 @@ def _trl(w: Workload) -> Iterator[Lever]:
 def _sleep(w: Workload) -> Iterator[Lever]:
     if w.vllm == "colocate" and not w.sleep and w.era.sleeps:
         yield Lever("sleep", "vLLM gives its memory back while the trainer works", 2, {"sleep": True}, {"grpo": {"vllm_enable_sleep_mode": True}})
+
+
+def _parallel(w: Workload) -> Iterator[Lever]:
+    """One engine over several GPUs of a machine (in server mode: of the server's), each with its part of vLLM's weights and cache."""
+    if w.vllm == "none":
+        return
+    own = w.count if w.vllm == "colocate" else w.server_gpus or A_MACHINE
+    for tp in (2, 4, 8):
+        if tp > w.tensor_parallel and own % tp == 0 and w.shape.heads % tp == 0:
+            what = f"one vLLM engine over {tp} GPUs, each with 1/{tp} of its weights"
+            yield Lever("tensor-parallel", what, 1.5 + 0.3 * tp.bit_length(), {"tensor_parallel": tp}, {"grpo": {"vllm_tensor_parallel_size": tp}})
 
 
 def _reference(w: Workload) -> Iterator[Lever]:
@@ -159,16 +172,31 @@ def cheapest_fit(w: Workload) -> Fit | None:
     choices = options(w)
     if not any(_fits(w, _taken(chosen)) for chosen in _strongest(choices)):
         return None
+    alone: dict[tuple[int, ...], bool] = {}
     for chosen in sorted(itertools.product(*[[None, *found] for found in choices]), key=_cost):
-        plan = _fits(w, _taken(chosen))
-        if plan is not None:
-            return _explained(w, _taken(chosen), plan)
+        levers = _taken(chosen)
+        if _conflict(levers) or _too_large_alone(w, levers, alone):
+            continue
+        plan = _settled(w, levers)
+        if plan is not None and plan.fits:
+            return _explained(w, levers, plan)
     return None
 
 
+def _too_large_alone(w: Workload, levers: list[Lever], seen: dict[tuple[int, ...], bool]) -> bool:
+    """Whether the trainer does not fit even with nothing of vLLM beside it, whatever is done to vLLM; `seen` remembers it by the other levers."""
+    trainers = [lever for lever in levers if lever.name not in ("sleep", "tensor-parallel")]
+    key = tuple(id(lever) for lever in trainers)
+    if key not in seen:
+        for lever in trainers:
+            w = lever.apply(w)
+        seen[key] = not trainer_fits(w)
+    return seen[key]
+
+
 def _strongest(choices: list[list[Lever]]) -> Iterator[tuple[Lever | None, ...]]:
-    """The sets that save most, one for each way of holding the weights: if none of them fits, nothing does."""
-    kinds = [found for found in choices if found[0].name in ("dtype", "lora", "qlora", "sharding")]
+    """The sets that save most, one for each way of holding the weights (the trainer's and vLLM's): if none of them fits, nothing does."""
+    kinds = [found for found in choices if found[0].name in ("dtype", "lora", "qlora", "sharding", "tensor-parallel")]
     others = [found[-1] for found in choices if found not in kinds]
     for chosen in itertools.product(*[[None, *found] for found in kinds]):
         names = {lever.name for lever in chosen if lever}
@@ -215,12 +243,12 @@ def _explained(w: Workload, levers: list[Lever], plan: Plan) -> Fit:
         after = make_plan(now).deciding.peak / GIB
         steps.append((lever, after, peak - after))
         peak = after
-        _merge(patch, lever.patch)
+        merge(patch, lever.patch)
     if final != now:
         lever = _vllm_lever(now, final)
         after = plan.deciding.peak / GIB
         steps.append((lever, after, peak - after))
-        _merge(patch, lever.patch)
+        merge(patch, lever.patch)
     return Fit(plan, tuple(steps), patch)
 
 
@@ -231,38 +259,3 @@ def _vllm_lever(now: Workload, final: Workload) -> Lever:
         grpo["vllm_gpu_memory_utilization"] = final.utilization
         what += f", and a share of {final.utilization:g}"
     return Lever("vllm", what, 0, {"context": final.context, "utilization": final.utilization}, {"grpo": grpo})
-
-
-def _merge(into: dict[str, Any], more: dict[str, Any]) -> None:
-    for key, value in more.items():
-        if isinstance(value, dict) and isinstance(into.get(key), dict):
-            _merge(into[key], value)
-        else:
-            into[key] = {**value} if isinstance(value, dict) else value
-
-
-def apply_patch(raw: dict[str, Any], patch: dict[str, Any]) -> dict[str, Any]:
-    """The config mapping `raw` with `patch` merged in; None deletes a key."""
-    out = dict(raw)
-    for key, value in patch.items():
-        if value is None:
-            out.pop(key, None)
-        elif isinstance(value, dict):
-            out[key] = apply_patch(out[key] if isinstance(out.get(key), dict) else {}, value)
-        else:
-            out[key] = value
-    return out
-
-
-def tidy_patch(patch: dict[str, Any], raw: dict[str, Any]) -> dict[str, Any]:
-    """`patch` without deletions of what is not there."""
-    out: dict[str, Any] = {}
-    for key, value in patch.items():
-        held = raw.get(key) if isinstance(raw, dict) else None
-        if isinstance(value, dict):
-            inner = tidy_patch(value, held if isinstance(held, dict) else {})
-            if inner:
-                out[key] = inner
-        elif value is not None or (isinstance(raw, dict) and key in raw):
-            out[key] = value
-    return out

@@ -5,7 +5,7 @@ Only architectures whose layers are known are read; for any other the error name
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from grpo_rlvr.errors import Problem, UserError
@@ -30,7 +30,7 @@ def read_shape(config: Mapping[str, Any], name: str) -> ModelShape:
         if isinstance(config.get(key), Mapping):
             config = {**config[key]}
     config = _one_name(config)
-    kind = str(config.get("model_type") or "")
+    kind = str(config.get("model_type") or "")[:100]
     kind = {"qwen3_5": "qwen3_5_text", "qwen3_5_moe": "qwen3_5_moe_text", "gemma3": "gemma3_text", "qwen2_5_vl_text": "qwen2"}.get(kind, kind)
     if kind not in FAMILIES:
         raise UserError("model", _unknown(kind, config, name))
@@ -40,7 +40,9 @@ def read_shape(config: Mapping[str, Any], name: str) -> ModelShape:
         Problem(f"{name}: {key}", "is missing", f"add `{key}` to config.json; {why}") for key, why in wanted.items() if config.get(key) is None
     ]
     wrong = [key for key in wanted if config.get(key) is not None and not _count(config[key])]
-    problems += [Problem(f"{name}: {key}", f"must be a whole number above 0, got {config[key]!r}", "correct config.json") for key in wrong]
+    problems += [Problem(f"{name}: {key}", f"must be a whole number above 0, got {_short(config[key])}", "correct config.json") for key in wrong]
+    problems += [Problem(f"{name}: {key}", message, "correct config.json") for key, message in _wrong_optional(config, outer, wanted)]
+    problems += [] if problems else [Problem(f"{name}: {key}", message, "correct config.json") for key, message in _unrelated(config, family)]
     if problems:
         raise UserError("model", problems)
     return _build(config, outer, kind, family, name)
@@ -58,6 +60,52 @@ def _one_name(config: Mapping[str, Any]) -> Mapping[str, Any]:
 
 def _count(value: Any) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and 0 < value < 10**9
+
+
+def _short(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= 60 else text[:57] + "..."
+
+
+# What may be left out or null, but not be of another kind: a wrong value would be planned as if it were not there.
+_COUNTS = (
+    "num_key_value_heads", "head_dim", "intermediate_size", "moe_intermediate_size", "num_experts_per_tok", "max_position_embeddings", "q_lora_rank",
+    "kv_lora_rank", "full_attention_interval",
+)  # fmt: skip
+_COUNTS_OR_0 = ("n_shared_experts", "shared_expert_intermediate_size", "first_k_dense_replace", "sliding_window", "sliding_window_pattern")
+_FLAGS = ("tie_word_embeddings", "attention_bias", "use_sliding_window")
+
+
+def _wrong_optional(config: Mapping[str, Any], outer: Mapping[str, Any], wanted: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+    """(field, what is wrong with it) of those that are there and cannot be read."""
+    for key in (*_COUNTS, *_COUNTS_OR_0):
+        value = config.get(key)
+        least = 0 if key in _COUNTS_OR_0 else 1
+        if value is not None and key not in wanted and not _count(value) and not (least == 0 and type(value) is int and value == 0):
+            yield key, f"must be a whole number of at least {least}, or null, got {_short(value)}"
+    for key in _FLAGS:
+        value = config.get(key, outer.get(key))
+        if value is not None and not isinstance(value, bool):
+            yield key, f"must be true or false, got {_short(value)}"
+    types, layers = config.get("layer_types"), config.get("num_hidden_layers")
+    if types is not None and not (isinstance(types, list) and all(isinstance(t, str) for t in types)):
+        yield "layer_types", f"must be a list of names, got {_short(types)}"
+    elif types is not None and _count(layers) and len(types) != layers:
+        yield "layer_types", f"names {len(types)} layers, and num_hidden_layers is {layers}"
+
+
+def _unrelated(config: Mapping[str, Any], family: Family) -> Iterator[tuple[str, str]]:
+    """(field, what it contradicts) of numbers that cannot belong to one model."""
+    hidden, heads, layers = (config[key] for key in ("hidden_size", "num_attention_heads", "num_hidden_layers"))
+    kv_heads, dense = config.get("num_key_value_heads") or heads, config.get("first_k_dense_replace") or 0
+    if heads % kv_heads:
+        yield "num_key_value_heads", f"{kv_heads} does not divide num_attention_heads {heads}"
+    if not family.mla and not config.get("head_dim") and hidden % heads:
+        yield "num_attention_heads", f"{heads} does not divide hidden_size {hidden}, and there is no head_dim"
+    if family.moe and config["num_experts_per_tok"] > config[family.moe]:
+        yield "num_experts_per_tok", f"{config['num_experts_per_tok']} is above {family.moe} {config[family.moe]}"
+    if dense > layers:
+        yield "first_k_dense_replace", f"{dense} is above num_hidden_layers {layers}"
 
 
 _DENSE = {

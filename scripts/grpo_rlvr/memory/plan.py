@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -119,6 +120,11 @@ def _server(w: Workload, engine: Engine):
         yield Blocker("server-size", message, "raise vllm_tensor_parallel_size, or set vllm_max_model_length to prompt + completion")
 
 
+def trainer_fits(w: Workload) -> bool:
+    """Whether what trains fits with nothing of vLLM beside it; if it does not, no setting of vLLM helps."""
+    return max((p.peak - p.exact) * HIGH for p in estimate(w).phases[3:]) <= w.gpu.plan_gib * GIB
+
+
 def tuned(w: Workload, capacity: float | None = None) -> Workload | None:
     """`w` with vLLM's context at prompt + completion and the share that leaves the trainer its room; None if there is no such share.
 
@@ -141,7 +147,8 @@ def tuned(w: Workload, capacity: float | None = None) -> Workload | None:
     room = min(capacity - max(awake), total - sum(fixed.values()))
     engine = vllm_engine(w.but(context=context))
     wanted = max(engine.least, engine.weights + engine.fixed + engine.wanted * engine.expected_sequence)
-    share = int(min(room, wanted + 0.005 * total, 0.95 * total) / total * 100) / 100
+    # In hundredths: up to what is wanted, and down where that is more than there is room for.
+    share = min(math.ceil(wanted / total * 100), math.floor(min(room / total, 0.95) * 100)) / 100
     if share * total < engine.least:
         return None
     return w.but(context=context, utilization=share)

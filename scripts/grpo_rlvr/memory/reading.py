@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from grpo_rlvr.config import Config
 from grpo_rlvr.errors import Problem, UserError
+from grpo_rlvr.memory.adapters import targets_of
 from grpo_rlvr.memory.catalog import find_shape
 from grpo_rlvr.memory.hardware import Gpu, find_gpu
 from grpo_rlvr.memory.shape import ModelShape
@@ -60,10 +61,13 @@ def read_workload(config: Config, *, gpu: Gpu | None = None, shape: ModelShape |
     if quantization != "none" and lora is None:
         raise UserError("memory", Problem("model.lora", "a quantised model cannot be tuned without adapters", "add `lora:` under `model:`"))
     _notes(config, shape, gpu, extra, assumed)
-    targets = lora.target_modules if lora else "all-linear"
+    targets = targets_of(lora.target_modules, shape) if lora else None
+    whole = given or batch * world * per_generation
+    assumed += _refused_by_trl(whole, batch * world, get("num_generations"))
+    assumed += _beyond(prompt + completion, get("vllm_max_model_length") if vllm != "none" else None, shape)
     return Workload(
         shape=shape, gpu=gpu, count=count, nodes=nodes, dtype=config.model.dtype, lora_rank=lora.r if lora else 0,
-        targets=None if targets == "all-linear" else tuple([targets] if isinstance(targets, str) else targets), quantization=quantization,
+        targets=targets, quantization=quantization,
         optimizer=optimizer_kind(str(get("optim"))), batch=batch, accumulation=accumulation, steps_per_generation=per_generation,
         generations=get("num_generations"), iterations=get("num_iterations"), prompt=prompt, completion=completion,
         checkpointing=bool(get("gradient_checkpointing")), attention=_attention(extra.get("attn_implementation")),
@@ -116,7 +120,8 @@ def _zero_stage(value: Any, base: Path) -> int:
             problem = Problem("grpo.deepspeed", f"{path} cannot be read, so its ZeRO stage is not known", "write `sharding: zero3` under `hardware:`")
             raise UserError("memory", problem) from None
     part = value.get("zero_optimization") if isinstance(value, Mapping) else None
-    return part.get("stage", 0) if isinstance(part, Mapping) else 0
+    stage = str(part.get("stage", 0)) if isinstance(part, Mapping) else "0"
+    return int(stage) if stage.isdecimal() else 0
 
 
 def _quantization(value: Any, shape: ModelShape, adapters: bool, assumed: list[str]) -> str:
@@ -193,6 +198,27 @@ def _updates(config: Config, get: _Settings, completions: int) -> int | None:
     with open(path, "rb") as lines:
         rows = sum(1 for line in lines if line.strip())
     return max(1, int(rows * get("num_generations") * get("num_iterations") / completions * get("num_train_epochs")))
+
+
+def _refused_by_trl(whole: int, each: int, group: int) -> Iterator[str]:
+    """Batches with which TRL does not start, whatever the memory."""
+    wrong = []
+    if group < 2:
+        wrong.append(f"num_generations {group} (a group needs 2)")
+    elif whole % group:
+        wrong.append(f"{whole} completions a generation, no multiple of num_generations {group}")
+    if whole % each:
+        wrong.append(f"generation_batch_size {whole}, no multiple of the {each} completions of one pass")
+    if wrong:
+        yield "sizes that TRL starts with; it refuses " + "; ".join(wrong) + ": train.py --check says what to write"
+
+
+def _beyond(length: int, context: int | None, shape: ModelShape) -> Iterator[str]:
+    """Contexts that are shorter than what is planned for."""
+    if context and context < length:
+        yield f"sequences of {length} tokens; vllm_max_model_length {context} is less, and vLLM refuses or cuts what is longer"
+    if shape.max_context and length > shape.max_context:
+        yield f"sequences of {length} tokens, longer than the {shape.max_context} that the model's config.json allows"
 
 
 def _notes(config: Config, shape: ModelShape, gpu: Gpu, extra: Mapping[str, Any], assumed: list[str]) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 from grpo_rlvr.memory.estimate import GIB
 from grpo_rlvr.memory.levers import Fit
 from grpo_rlvr.memory.plan import Plan
-from grpo_rlvr.memory.search import Cluster, Largest
+from grpo_rlvr.memory.search import CLUSTERS, Cluster, Largest
 from grpo_rlvr.memory.speed import Interval, Speed
 
 BAR = 28
@@ -140,7 +140,8 @@ def _speed(page: Page, plan: Plan, s: Speed) -> None:
     )
 
 
-def show_fit(page: Page, fit: Fit | None, patch: dict[str, Any], cluster: Cluster | None) -> None:
+def show_fit(page: Page, fit: Fit | None, patch: dict[str, Any], cluster: Cluster | None, adapted: Cluster | None = None) -> None:
+    """The cheapest changes; then the GPUs on which it runs unchanged, and (where no changes do) with LoRA."""
     page.raw("")
     if fit is None:
         page.say("No set of changes makes it fit on these GPUs.")
@@ -158,9 +159,13 @@ def show_fit(page: Page, fit: Fit | None, patch: dict[str, Any], cluster: Cluste
             f"then {fit.plan.verdict}: {p.peak / GIB:.1f} GiB ({p.low / GIB:.1f}-{p.high / GIB:.1f}) in the {p.name} phase. Write into config.yaml:"
         )
         page.raw(patch_yaml(patch).rstrip())
+    page.raw("")
     if cluster is not None:
-        page.raw("")
-        show_cluster(page, cluster)
+        show_cluster(page, cluster, "without changing the training")
+    else:
+        page.say(f"without changing the training: on no number of these GPUs that was tried, up to {CLUSTERS[-1]}")
+    if adapted is not None:
+        show_cluster(page, adapted, "with LoRA of rank 16 on a base in bfloat16")
 
 
 def patch_yaml(patch: dict[str, Any]) -> str:
@@ -172,11 +177,11 @@ def patch_yaml(patch: dict[str, Any]) -> str:
     return dump_mapping({s: part for s, part in kept.items() if part}) + "".join(line + "\n" for line in gone) if patch else ""
 
 
-def show_cluster(page: Page, c: Cluster) -> None:
+def show_cluster(page: Page, c: Cluster, what: str) -> None:
     w, p = c.plan.workload, c.plan.deciding
     server = f" and {c.server} for a vLLM server" if c.server else ", vLLM colocated and sleeping" if w.vllm == "colocate" else ""
     page.say(
-        f"without changing the training: {c.gpus} x {w.gpu.title}: {c.train} train with {w.engine}{server}; {p.peak / GIB:.1f} GiB on each"
+        f"{what}: {c.gpus} x {w.gpu.title}: {c.train} train with {w.engine}{server}; {p.peak / GIB:.1f} GiB on each"
         f" ({p.name}), vllm_tensor_parallel_size {w.tensor_parallel}, micro-batches of {w.batch}, {w.accumulation} an update",
         hang=2,
     )

@@ -15,7 +15,7 @@ from grpo_rlvr.config import config_from
 from grpo_rlvr.errors import Problem, UserError
 from grpo_rlvr.memory.catalog import find_shape
 from grpo_rlvr.memory.hardware import Gpu, find_gpu, gpus
-from grpo_rlvr.memory.levers import apply_patch
+from grpo_rlvr.memory.patches import apply_patch
 from grpo_rlvr.memory.reading import read_workload
 from grpo_rlvr.memory.workload import Workload
 

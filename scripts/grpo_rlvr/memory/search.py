@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from grpo_rlvr.memory.catalog import bundled_names, bundled_shape
 from grpo_rlvr.memory.hardware import gpus
 from grpo_rlvr.memory.levers import Fit, cheapest_fit, launch_command
-from grpo_rlvr.memory.plan import Plan, make_plan, tuned
+from grpo_rlvr.memory.plan import Plan, make_plan, trainer_fits, tuned
 from grpo_rlvr.memory.workload import Workload
 
 LONGEST, MOST = 1_048_576, 4096
@@ -78,24 +79,47 @@ def _long_any(w: Workload, length: int) -> Plan:
 
 
 def _generations(w: Workload) -> Largest:
+    """Only groups that TRL takes: the generation batch holds whole groups in whole passes of all GPUs."""
+    each = w.batch * w.world
     prompts = max(1, w.generation_batch * w.world // w.generations)
+    unit = each // math.gcd(each, prompts)
 
     def at(n: int) -> Workload:
-        steps = -(-n * prompts // (w.batch * w.world))
+        steps = -(-n * prompts // each)
         return w.but(generations=n, steps_per_generation=steps, accumulation=max(w.accumulation, steps))
 
-    found = _last_true(lambda n: fitting(at(n)) is not None, MOST)
+    found = unit * _last_true(lambda k: fitting(at(k * unit)) is not None, max(1, MOST // unit))
+    found = found or next((n for n in range(unit - 1, 1, -1) if each % n == 0 and fitting(at(n)) is not None), 0)
     plan = fitting(at(found)) if found else None
-    patch = {"num_generations": found, "gradient_accumulation_steps": at(found).accumulation} if found else {}
-    limited = "nothing: more completions are more passes, not more memory" if found == MOST else _limit(plan, make_plan(at(found + 1)))
-    return Largest("generations", found, plan, limited, {"grpo": patch | _vllm_patch(plan)} if found else {})
+    limited = (
+        "nothing: more completions are more passes, not more memory" if found + unit > MOST else _limit(plan, make_plan(at(max(unit, found + unit))))
+    )
+    return Largest("generations", found, plan, limited, {"grpo": {"num_generations": found} | _passes(plan) | _vllm_patch(plan)} if found else {})
 
 
 def _batch(w: Workload) -> Largest:
-    found = _last_true(lambda n: fitting(w.but(batch=n)) is not None, MOST)
-    plan = fitting(w.but(batch=found)) if found else None
-    patch = {"per_device_train_batch_size": found} | _vllm_patch(plan)
-    return Largest("batch", found, plan, _limit(plan, make_plan(w.but(batch=found + 1))), {"grpo": patch} if found else {})
+    """Only micro-batches that TRL takes: a whole number of groups in a generation, with more passes where the batch is less than that."""
+    unit = w.generations // math.gcd(w.generations, w.world * w.steps_per_generation)
+
+    def at(n: int) -> Workload:
+        times = -(-unit // n)
+        return w.but(batch=n, accumulation=w.accumulation * times, steps_per_generation=w.steps_per_generation * times)
+
+    found = unit * _last_true(lambda k: fitting(at(k * unit)) is not None, max(1, MOST // unit))
+    found = found or next((n for n in range(unit - 1, 0, -1) if unit % n == 0 and fitting(at(n)) is not None), 0)
+    plan = fitting(at(found)) if found else None
+    patch = {"per_device_train_batch_size": found} | _passes(plan) | _vllm_patch(plan)
+    limited = "nothing: it is the most that is looked at" if found + unit > MOST else _limit(plan, make_plan(at(max(unit, found + unit))))
+    return Largest("batch", found, plan, limited, {"grpo": patch} if found else {})
+
+
+def _passes(plan: Plan | None) -> dict:
+    """How many micro-batches an update and a generation have; a generation batch that is written down would say otherwise."""
+    if plan is None:
+        return {}
+    w = plan.workload
+    steps = w.steps_per_generation if w.steps_per_generation != w.accumulation else None
+    return {"gradient_accumulation_steps": w.accumulation, "steps_per_generation": steps, "generation_batch_size": None}
 
 
 def _model(w: Workload) -> Largest:
@@ -151,7 +175,12 @@ class Cluster:
         return self.train + self.server
 
 
-def smallest_cluster(w: Workload, most: int = 256) -> Cluster | None:
+def with_adapters(w: Workload) -> Workload:
+    """`w` with LoRA on a bfloat16 base instead of all weights."""
+    return w.but(lora_rank=16, targets=None, dtype="bfloat16", optimizer="adamw")
+
+
+def smallest_cluster(w: Workload, most: int = CLUSTERS[-1]) -> Cluster | None:
     """The fewest GPUs of this kind on which the run fits as it is, with FSDP2 (or DDP for a quantised base) and vLLM colocated or apart."""
     found: list[Cluster] = []
     for total in (n for n in CLUSTERS if n <= most):
@@ -185,11 +214,11 @@ def _spread(w: Workload, train: int, nodes: int, server: int, kind: str) -> Iter
     while batch:
         steps = max(1, each // batch)
         generation = max(1, steps * w.steps_per_generation // w.accumulation)
-        for tp in (1, 2, 4, 8):
-            if (w.vllm == "none" and tp > 1) or (server or train) % tp or w.shape.heads % tp:
-                continue
-            yield w.but(
-                count=train // nodes, nodes=nodes, sharding=kind if train > 1 else w.sharding, vllm=mode, server_gpus=server, tensor_parallel=tp,
-                batch=batch, accumulation=steps, steps_per_generation=generation, sleep=w.sleep or mode == "colocate",
-            )  # fmt: skip
+        at = w.but(
+            count=train // nodes, nodes=nodes, sharding=kind if train > 1 else w.sharding, vllm=mode, server_gpus=server, batch=batch,
+            accumulation=steps, steps_per_generation=generation, sleep=w.sleep or mode == "colocate",
+        )  # fmt: skip
+        for tp in (1, 2, 4, 8, 16) if trainer_fits(at) else ():
+            if not ((w.vllm == "none" and tp > 1) or (server or train) % tp or w.shape.heads % tp):
+                yield at.but(tensor_parallel=tp)
         batch //= 2

@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import json
 import math
+import os
 import sys
 import tempfile
 from collections.abc import Callable, Sequence
@@ -23,7 +25,7 @@ from grpo_rlvr.config import Config
 from grpo_rlvr.data import to_dataset
 from grpo_rlvr.device import device_type
 from grpo_rlvr.env_report import NAME, write_part
-from grpo_rlvr.errors import CheckFailed, MissingError
+from grpo_rlvr.errors import CheckFailed, MissingError, Problem
 from grpo_rlvr.memory.estimate import PHASES
 from grpo_rlvr.training.dry_report import compared, gib, show
 from grpo_rlvr.training.memory_here import is_out_of_memory, memory_problem, phase_of
@@ -32,6 +34,7 @@ from grpo_rlvr.training.process import is_main_process, quiet_known_noise
 from grpo_rlvr.training.settings import build_grpo_config, check_launch, check_machine, peft_config
 from grpo_rlvr.training.vllm_server import vllm_server
 
+SAID = "grpo_rlvr/dry_step/said"  # the key under which a process tells the others that it is out of memory
 CANDIDATES = 64  # prompts, longest as text, of which the longest in tokens is taken
 # (method of the trainer, phase); the innermost that is running counts
 WATCHED = (("training_step", "training step"), ("_generate_and_score_completions", "log-probs"), ("_generate", "rollout"))
@@ -58,24 +61,56 @@ def dry_step(config: Config, settings: dict[str, Any], rows: Sequence[dict], mod
             found = measured_step(config, settings, rows, model, meter, folder)
         except Exception as exc:
             if not is_out_of_memory(exc):
+                if problem := said_by_another():
+                    raise CheckFailed("memory", problem) from exc
                 raise
             # The optimizer's phase is opened by callbacks, which no error passes through.
             phase = phase_of(exc) if meter.failed == "training step" else meter.failed
             problem = memory_problem(exc, config, phase)
             report = {"ok": False, "device": meter.probe.device, "failed_in": phase, "message": problem.message, "fix": problem.fix}
-            _write(config, report)
+            if is_first_to_say(problem):
+                write_part(config.run_folder / NAME, "dry_step", {**report, "rank": int(os.environ.get("RANK", "0"))})
             raise CheckFailed("memory", problem) from exc
     result = {"ok": True, **found, **compared(config, found)}
-    _write(config, result)
     if is_main_process():
+        write_part(config.run_folder / NAME, "dry_step", result)
         show(result)
         say(f"written to {config.run_folder / NAME}")
     return 0, {"schema": "grpo-rlvr/dry-step/1", **result}
 
 
-def _write(config: Config, report: dict[str, Any]) -> None:
-    if is_main_process():
-        write_part(config.run_folder / NAME, "dry_step", report)
+def is_first_to_say(problem: Problem) -> bool:
+    """Tell the other processes what went wrong in this one; whether it is the first, which writes the report. Any may run out, or all at once."""
+    store = _store()
+    if store is None:
+        return is_main_process()
+    try:
+        first = store.add(f"{SAID}/count", 1) == 1
+        if first:
+            store.set(SAID, json.dumps(vars(problem)))
+        return first
+    except RuntimeError:  # the process that kept the store has ended
+        return True
+
+
+def said_by_another() -> Problem | None:
+    """What another process ran out of, where an error of this one (a connection that is gone) may only be its consequence."""
+    store = _store()
+    with contextlib.suppress(RuntimeError):
+        if store is not None and store.check([SAID]):
+            return Problem(**json.loads(store.get(SAID)))
+    return None
+
+
+def _store() -> Any:
+    """What the processes of one run share beside their tensors; None where there is one process."""
+    import torch.distributed as dist
+
+    if not (dist.is_available() and dist.is_initialized()):
+        return None
+    from torch.distributed.distributed_c10d import _get_default_store
+
+    return _get_default_store()
 
 
 # ---- the step
