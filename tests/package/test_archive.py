@@ -53,6 +53,7 @@ def test_it_unpacks_to_one_folder_of_the_skills_name(zip_file):
         entries = zipped.infolist()
     names = [e.filename for e in entries]
     assert names == sorted(names) and {n.split("/")[0] for n in names} == {NAME} and f"{NAME}/SKILL.md" in names
+    assert [n for n in names if n.lower().endswith("skill.md")] == [f"{NAME}/SKILL.md"]  # no skill inside the skill
     assert {e.compress_type for e in entries} == {zipfile.ZIP_STORED} and {e.date_time for e in entries} == {(1980, 1, 1, 0, 0, 0)}
     assert {stat.S_IFMT(e.external_attr >> 16) for e in entries} == {stat.S_IFREG}
     may_run = {e.filename.removeprefix(f"{NAME}/") for e in entries if e.external_attr >> 16 & 0o111}
