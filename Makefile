@@ -1,5 +1,5 @@
 # Sets up its own virtual environment. Nothing is needed beforehand but Python 3.11 or newer, git and make.
-#   make quickstart [ARGS="--scenario careless"]     make test [ARGS="-k gate"]     make test-vllm
+#   make quickstart [ARGS="--scenario careless"]     make test [ARGS="-k gate"]     make test-vllm     make package
 PYTHON ?= python3
 VENV ?= .venv
 VLLM_VENV ?= .venv-vllm
@@ -10,7 +10,7 @@ JOBS ?= 2
 PY = $(VENV)/bin/python
 PIP = $(PY) -m pip --disable-pip-version-check install --quiet --constraint constraints.txt $(PIP_FLAGS)
 
-.PHONY: quickstart test test-vllm lint clean
+.PHONY: quickstart test test-vllm lint package clean
 .DELETE_ON_ERROR:
 
 quickstart: $(VENV)/.train-ready
@@ -25,6 +25,10 @@ test-vllm: $(VLLM_VENV)/.ready
 
 lint: $(VENV)/.test-ready
 	$(VENV)/bin/ruff check .
+
+# Needs nothing but Python: dist/grpo-rlvr-training.zip, to be unzipped into .agents/skills/.
+package:
+	$(PYTHON) tools/package.py
 
 # The stamps are written last, so that an install that was cut short is done again.
 $(VENV)/.venv-ready:

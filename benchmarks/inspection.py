@@ -22,7 +22,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "scripts"))
 from grpo_rlvr.config import Config, load_config
 from grpo_rlvr.data import load_rows
 from grpo_rlvr.inspection import sampling
-from grpo_rlvr.inspection.backends import Batch, Drawn
+from grpo_rlvr.inspection.backends.backend import Batch, Drawn
 from grpo_rlvr.inspection.growth import compare
 from grpo_rlvr.inspection.recorded import import_recorded
 from grpo_rlvr.inspection.samples import load_samples

@@ -2,16 +2,10 @@
 # /// script
 # requires-python = ">=3.11"
 # dependencies = [
-#   "accelerate>=1.12",
-#   "datasets>=4.7",
 #   "jsonschema[format-nongpl]>=4.23",
 #   "math-verify>=0.9,<0.10",
-#   "peft>=0.18",
 #   "pyyaml>=6.0",
 #   "rich>=13.7",
-#   "torch>=2.9",
-#   "transformers>=5.10,<5.18",
-#   "trl>=1.16,<1.17",
 # ]
 # ///
 """Measures the config's judge against human labels and writes the calibration that the reward `judge` asks for."""
@@ -22,7 +16,9 @@ import argparse
 import sys
 from pathlib import Path
 
-from grpo_rlvr import cli
+sys.dont_write_bytecode = True  # the skill's folder stays as it is; cli.parser lifts this for all other packages
+
+from grpo_rlvr import cli  # noqa: E402
 
 EPILOG = """
 FILE.jsonl has one JSON object a line:

@@ -15,7 +15,9 @@ import argparse
 import sys
 from pathlib import Path
 
-from grpo_rlvr import cli
+sys.dont_write_bytecode = True  # the skill's folder stays as it is; cli.parser lifts this for all other packages
+
+from grpo_rlvr import cli  # noqa: E402
 
 EPILOG = """
 ready and ready-with-warnings are exit 0 (with --strict, warnings are exit 1). blocked is exit 3: something is missing on this machine, and each

@@ -13,7 +13,9 @@ import argparse
 import sys
 from pathlib import Path
 
-from grpo_rlvr import cli
+sys.dont_write_bytecode = True  # the skill's folder stays as it is; cli.parser lifts this for all other packages
+
+from grpo_rlvr import cli  # noqa: E402
 
 EPILOG = """
 RUN is a run folder, TRL's output_dir, trainer_state.json, a .jsonl with a line a step, a TensorBoard folder, W&B's .wandb file or its folder,

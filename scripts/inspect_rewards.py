@@ -22,7 +22,9 @@ import argparse
 import sys
 from pathlib import Path
 
-from grpo_rlvr import cli
+sys.dont_write_bytecode = True  # the skill's folder stays as it is; cli.parser lifts this for all other packages
+
+from grpo_rlvr import cli  # noqa: E402
 
 # The format of --completions, here and not imported: help must come at once.
 EPILOG = """

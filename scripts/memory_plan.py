@@ -13,7 +13,9 @@ import argparse
 import sys
 from typing import Any
 
-from grpo_rlvr import cli
+sys.dont_write_bytecode = True  # the skill's folder stays as it is; cli.parser lifts this for all other packages
+
+from grpo_rlvr import cli  # noqa: E402
 
 EPILOG = """
 FITS (exit 0) means that even the upper end of the estimate is within the GPU; TIGHT and NO are exit 1. No network, no torch, no GPU needed.

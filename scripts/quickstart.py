@@ -23,7 +23,9 @@ import os
 import sys
 from pathlib import Path
 
-from grpo_rlvr import cli
+sys.dont_write_bytecode = True  # the skill's folder stays as it is; cli.parser lifts this for all other packages
+
+from grpo_rlvr import cli  # noqa: E402
 
 
 def build_parser() -> argparse.ArgumentParser:

@@ -21,29 +21,52 @@ config -> data -> rewards -> gate -> lint -> TRL's GRPOTrainer, unmodified -> he
 
 import contextlib
 import importlib.util
+import json
 import os
 import sys
 from pathlib import Path
 
-# The library: beside this file, with the skill this file lies in, in $GRPO_RLVR_SKILL, in a skills folder of this project, or installed.
-HERE, SKILL = Path(__file__).resolve(), os.environ.get("GRPO_RLVR_SKILL")
-SKILLS = [d / s / "skills/grpo-rlvr-training/scripts" for d in (Path.cwd(), *HERE.parents) for s in (".agents", ".claude")]
-PLACES = [HERE.parent, HERE.parent.parent / "scripts", *([Path(SKILL) / "scripts"] if SKILL else []), *SKILLS]
-FOUND = [str(place) for place in PLACES if (place / "grpo_rlvr" / "__init__.py").is_file()]
-sys.path[:0] = FOUND[:1]
-if not FOUND and importlib.util.find_spec("grpo_rlvr") is None:
-    print("error (missing)\n  there is no library grpo_rlvr in", *PLACES, "\n    -> set GRPO_RLVR_SKILL to the skill's folder", file=sys.stderr)
-    sys.exit(3)
+HERE, HOME, NAMED = Path(__file__).resolve(), Path(os.path.expanduser("~")), os.environ.get("GRPO_RLVR_SKILL")
+
+
+def up(folder: Path):
+    """The folder and those above it, up to the project's root (the first with .git) or the user's home."""
+    yield folder
+    if folder not in (HOME, folder.parent) and not (folder / ".git").exists():
+        yield from up(folder.parent)
+
+
+def refuse(code: int, kind: str, message: str, fix: str):
+    if "--json" in sys.argv[1:]:
+        print(json.dumps({"error": {"kind": kind, "message": message, "fix": fix}}))
+    print(f"error ({kind})\n  {message}\n    -> {fix}", file=sys.stderr)
+    sys.exit(code)
+
+
+# The library: with the skill that this file lies in; for a copy of this file where $GRPO_RLVR_SKILL says, else beside it, else in a skills
+# folder of the project or of the user, else installed.
+SKILLS = [
+    f / s / "skills/grpo-rlvr-training/scripts" for f in dict.fromkeys((*up(Path.cwd()), *up(HERE.parent), HOME)) for s in (".agents", ".claude")
+]
+PLACES = [HERE.parent.parent / "scripts", *([Path(NAMED).expanduser().resolve() / "scripts"] if NAMED else []), HERE.parent, *SKILLS]
+FOUND = [place for place in PLACES if (place / "grpo_rlvr" / "cli.py").is_file()]
+if NAMED and not {*PLACES[:2]} & {*FOUND}:
+    refuse(2, "environment", f"GRPO_RLVR_SKILL is {NAMED!r}: no library in {PLACES[1]}", "set it to the folder of SKILL.md, or unset it")
+sys.path[:0] = [str(place) for place in FOUND[:1]]
+sys.dont_write_bytecode = True  # the skill's folder stays as it is; cli.parser lifts this for all other packages
+if not FOUND and not (importlib.util.find_spec("grpo_rlvr") and importlib.util.find_spec("grpo_rlvr.cli")):
+    refuse(3, "missing", f"no library grpo_rlvr in {', '.join(map(str, PLACES))}", "set GRPO_RLVR_SKILL to the folder of SKILL.md")
 
 from grpo_rlvr import cli  # noqa: E402
 from grpo_rlvr.packages import LIGHT, TRAINING, need  # noqa: E402
+from grpo_rlvr.which import say_which  # noqa: E402
 
 
 def train(args) -> tuple[int, dict]:
     need(LIGHT | TRAINING, "training")
     from grpo_rlvr.config import load_config
     from grpo_rlvr.data import check_rows, load_rows, to_dataset
-    from grpo_rlvr.rewards import build_rewards
+    from grpo_rlvr.rewards.registry import build_rewards
 
     # 1. What is asked for. Every mistake in the config and the data is reported before anything heavy is loaded.
     config = load_config(args.config)
@@ -157,4 +180,6 @@ if __name__ == "__main__":
     arguments = build_parser().parse_args()
     arguments.out = sys.stderr if arguments.json else sys.stdout
     arguments.json = arguments.json and os.environ.get("RANK", "0") == "0"  # of several processes, the first answers
+    if PLACES[0] not in FOUND and not arguments.go:  # the processes that --go starts say it
+        say_which(FOUND[1:])
     sys.exit(cli.run(train, arguments))

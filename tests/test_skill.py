@@ -15,7 +15,12 @@ from conftest import ROOT
 
 DOCUMENTS = ["SKILL.md", "README.md", "references/lifecycle.md"]
 # What a light script needs of the project's dependencies; any other gets all of them and those of training.
-LIGHT = {"memory_plan.py": {"pyyaml"}, "check_environment.py": {"jsonschema", "pyyaml", "rich"}, "diagnose.py": {"pyyaml"}}
+LIGHT = {
+    "memory_plan.py": {"pyyaml"},
+    "check_environment.py": {"jsonschema", "pyyaml", "rich"},
+    "diagnose.py": {"pyyaml"},
+    "calibrate_judge.py": {"jsonschema", "math-verify", "pyyaml", "rich"},
+}
 NOT_OURS = {".git", ".venv", "__pycache__", "runs", "build", "dist", ".pytest_cache", ".ruff_cache", ".hypothesis", "grpo_rlvr_training.egg-info"}
 
 

@@ -1,3 +1,5 @@
 """Rewards, the inspection gate, planning, training and diagnosis for GRPO with verifiable rewards."""
 
-__version__ = "0.1.0"
+from grpo_rlvr.version import __version__
+
+__all__ = ["__version__"]

@@ -12,6 +12,7 @@ import traceback
 from collections.abc import Callable
 from pathlib import Path
 
+from grpo_rlvr.bytecode import leave_none_here
 from grpo_rlvr.errors import EXIT_INTERNAL, EXIT_MISSING, GrpoRlvrError
 
 EXIT_CODES = "exit codes: 0 yes; 1 the check says no; 2 a mistake in what was asked; 3 something is missing on this machine"
@@ -28,6 +29,7 @@ class _Parser(argparse.ArgumentParser):
 
 def parser(prog: str, description: str, examples: list[str]) -> argparse.ArgumentParser:
     """An argument parser whose help ends with the exit codes and two or more examples."""
+    leave_none_here()
     epilog = EXIT_CODES + "\n\nexamples:\n" + "\n".join("  " + e for e in examples)
     return _Parser(prog=prog, description=description, epilog=epilog, formatter_class=argparse.RawDescriptionHelpFormatter)
 

@@ -141,7 +141,7 @@ def check_rows(rewards: Sequence, rows: Sequence[dict], place: str = "data.train
 
 def _try(rewards: Sequence, rows: Sequence[dict]) -> None:
     """Call each reward once as TRL would, on empty completions, before anything slow: a function that cannot run says so now."""
-    from grpo_rlvr.rewards import score_all
+    from grpo_rlvr.rewards.scoring import score_all
 
     for reward in rewards:
         if callable(getattr(reward.function, "prepare", None)):

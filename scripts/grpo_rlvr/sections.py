@@ -97,7 +97,7 @@ class AcceptedProbe:
 class InspectionSection:
     """How many completions are drawn and read before training, and by what.
 
-    `samples_per_prompt` None means `num_generations`; `backend` None is decided by `inspection.backends.choose`.
+    `samples_per_prompt` None means `num_generations`; `backend` None is decided by `inspection.backends.backend.choose`.
     """
 
     prompts: int = 32

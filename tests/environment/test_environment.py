@@ -205,13 +205,13 @@ def test_a_cache_that_cannot_be_written(tmp_path, monkeypatch):
 
 
 def test_isolation_blocks_only_where_the_config_needs_it(monkeypatch):
-    from grpo_rlvr import sandbox
     from grpo_rlvr.errors import MissingError, Problem
+    from grpo_rlvr.sandbox import opening
 
     def none(*args):
         raise MissingError("sandbox", [Problem("bubblewrap", "there is no bwrap on this machine", "apt install bubblewrap")])
 
-    monkeypatch.setattr(sandbox, "find_backend", none)
+    monkeypatch.setattr(opening, "find_backend", none)
     assert places.isolation_check().status == WARNING and places.isolation_check(needed=True).status == BLOCKED
     assert "apt install" in places.isolation_check().fix
 

@@ -242,7 +242,7 @@ def test_draws_what_trl_itself_would_draw(project, tiny_model, tmp_path):
     pytest.importorskip("trl")
     import torch
     from datasets import Dataset
-    from grpo_rlvr.inspection.backends import Batch
+    from grpo_rlvr.inspection.backends.backend import Batch
     from grpo_rlvr.inspection.backends.local import TransformersBackend
     from grpo_rlvr.inspection.jsonl import sha256
     from trl import GRPOConfig, GRPOTrainer

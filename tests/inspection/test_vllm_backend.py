@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 import pytest
 from grpo_rlvr.data import load_rows
 from grpo_rlvr.errors import MissingError
-from grpo_rlvr.inspection.backends import choose
+from grpo_rlvr.inspection.backends.backend import choose
 from grpo_rlvr.inspection.samples import load_samples, peek_header
 from grpo_rlvr.inspection.sampling import draw_samples
 

@@ -33,12 +33,11 @@ def time_of(file: dict) -> float:
 
 def judge(only: set[str] | None, fresh: bool) -> dict[str, list]:
     """name -> [score, expected score] of each program; those that tell only at the second time are judged twice."""
-    from grpo_rlvr import sandbox
     from grpo_rlvr.rewards import make_code_reward
-    from grpo_rlvr.sandbox import backends
+    from grpo_rlvr.sandbox import backends, opening
 
     if fresh:
-        sandbox._backends["bubblewrap", None, backends.IMAGE] = backends.Bubblewrap(server=False)
+        opening._backends["bubblewrap", None, backends.IMAGE] = backends.Bubblewrap(server=False)
     rewards = {timeout_s: make_code_reward("bubblewrap", timeout_s, workers=2) for timeout_s in (HONEST_S, OTHER_S, ENDLESS_S)}
     results = {}
     for folder in FOLDERS:

@@ -16,10 +16,9 @@ from pathlib import Path
 
 import pytest
 from conftest import ROOT
-from grpo_rlvr import sandbox
 from grpo_rlvr.errors import MissingError, UserError
 from grpo_rlvr.rewards import make_code_reward
-from grpo_rlvr.sandbox import Calls, Limits, Pool, Program, Returned, SandboxFault, backends, find_backend
+from grpo_rlvr.sandbox import Calls, Limits, Pool, Program, Returned, SandboxFault, backends, find_backend, opening
 from grpo_rlvr.sandbox import pool as pool_module
 from grpo_rlvr.sandbox.backends import Backend, Launch
 
@@ -292,7 +291,7 @@ def test_without_any_sandbox_the_error_says_what_to_install(monkeypatch):
     ["setting up uid map: Permission denied", "Creating new namespace failed: nesting depth or /proc/sys/user/max_*_namespaces exceeded (ENOSPC)"],
 )
 def test_refused_name_spaces_are_named_as_the_cause(said):
-    assert "max_user_namespaces" in sandbox._advice(f"bubblewrap does not listen: bwrap: {said}")
+    assert "max_user_namespaces" in opening._advice(f"bubblewrap does not listen: bwrap: {said}")
 
 
 def test_users_that_a_name_space_lacks_are_not_asked_for():

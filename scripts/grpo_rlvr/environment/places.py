@@ -22,7 +22,7 @@ def isolation_check(sandbox: str | Sequence[str] = "auto", needed: bool = False)
     Args:
         needed: the config has a `code` reward.
     """
-    from grpo_rlvr.sandbox import find_backend
+    from grpo_rlvr.sandbox.opening import find_backend
 
     try:
         backend = find_backend(sandbox)

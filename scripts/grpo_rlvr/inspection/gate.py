@@ -13,7 +13,6 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import grpo_rlvr
 from grpo_rlvr.cli import write_json
 from grpo_rlvr.config import Config
 from grpo_rlvr.errors import CheckFailed, Problem, UserError
@@ -30,6 +29,7 @@ from grpo_rlvr.inspection.seal import broken_seal, is_sealed, sealed
 from grpo_rlvr.inspection.select import content, count_distinct, load_weights
 from grpo_rlvr.inspection.signal import signal_of
 from grpo_rlvr.inspection.waivers import accepted, lost_waivers, open_errors, waiver_warnings, with_waivers
+from grpo_rlvr.version import __version__
 
 SCHEMA = "grpo-rlvr/gate/1"
 EACH = 5  # at least one in so many of `min_read` must be a completion that the reward passes, and as many one that it fails
@@ -109,7 +109,7 @@ def decide_gate(config: Config, *, rewards: Sequence | None = None, rows: Sequen
         "fingerprint": fingerprint(config, rewards, rows),
         "sampling": header["sampling"],
         "at": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
-        "versions": {"grpo_rlvr": getattr(grpo_rlvr, "__version__", None), "python": platform.python_version()},
+        "versions": {"grpo_rlvr": __version__, "python": platform.python_version()},
     }
     gate = sealed(gate, folder, config.gate_path)
     write_json(config.gate_path, "gate", 1, gate)
@@ -275,7 +275,7 @@ def _load(config: Config) -> dict:
 
 def _inputs(config: Config, rewards: Sequence | None, rows: Sequence[dict] | None) -> tuple[Sequence, Sequence[dict]]:
     from grpo_rlvr.data import load_rows
-    from grpo_rlvr.rewards import build_rewards
+    from grpo_rlvr.rewards.registry import build_rewards
 
     return (build_rewards(config) if rewards is None else rewards), (load_rows(config, "train") if rows is None else rows)
 

@@ -43,7 +43,7 @@ class Reading:
         Raises:
             UserError: samples, scores or selection are missing or out of date, or that step was not inspected.
         """
-        from grpo_rlvr.rewards import build_rewards
+        from grpo_rlvr.rewards.registry import build_rewards
 
         folder = config.inspection_folder if step is None else step_folder(config, step)
         rewards = build_rewards(config)

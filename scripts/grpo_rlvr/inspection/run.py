@@ -49,8 +49,8 @@ def run_inspection(
         `mean_scores`, `seconds`, `samples`, `selected`, `folder`; `band` if one is asked for.
     """
     from grpo_rlvr.data import check_rows, load_rows
-    from grpo_rlvr.rewards import build_rewards
     from grpo_rlvr.rewards.dataset_check import check_dataset
+    from grpo_rlvr.rewards.registry import build_rewards
 
     bounds = check_band(keep_band) if keep_band is not None else None
     rewards = build_rewards(config)

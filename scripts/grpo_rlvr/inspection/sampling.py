@@ -11,7 +11,7 @@ from grpo_rlvr.bars import progress
 from grpo_rlvr.cli import say
 from grpo_rlvr.config import Config
 from grpo_rlvr.errors import Problem, UserError
-from grpo_rlvr.inspection.backends import BACKENDS, Batch, Drawn, backend_settings, choose, open_backend
+from grpo_rlvr.inspection.backends.backend import BACKENDS, Batch, Drawn, backend_settings, choose, open_backend
 from grpo_rlvr.inspection.early import EarlyBatches
 from grpo_rlvr.inspection.fingerprint import same
 from grpo_rlvr.inspection.jsonl import sha256

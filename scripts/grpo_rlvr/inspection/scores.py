@@ -24,7 +24,7 @@ def score_samples(rewards: Sequence, samples: Sequence[dict], threshold: float) 
         One row a sample, aligned: `sample_id`, `scores` {reward: value or None}, `total`, `verdict` (True, False, None = unscored); and the
         seconds each reward took.
     """
-    from grpo_rlvr.rewards import score_all, verdicts
+    from grpo_rlvr.rewards.scoring import score_all, verdicts
 
     columns = aligned_columns(samples)
     counts = [s.get("tokens") for s in samples]

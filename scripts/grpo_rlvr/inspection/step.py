@@ -46,7 +46,7 @@ def run_step(config: Config, run: Path, step: str = "latest", quiet: bool = Fals
         UserError: no tables, no table of that step, or none that answers training prompts.
     """
     from grpo_rlvr.data import check_rows, load_rows
-    from grpo_rlvr.rewards import build_rewards
+    from grpo_rlvr.rewards.registry import build_rewards
 
     rewards = build_rewards(config)
     rows = load_rows(config, "train")

@@ -13,8 +13,11 @@ from grpo_rlvr.errors import Problem, UserError
 from grpo_rlvr.rewards.base import Reward
 from grpo_rlvr.rewards.code_compare import ABS_TOL, REL_TOL, same_output, same_value
 from grpo_rlvr.rewards.code_tests import CallTests, ProgramTests, SourceTests, read_tests
-from grpo_rlvr.sandbox import Answer, Calls, Limits, Printed, Program, Returned, SandboxFault, Tests, open_pool
 from grpo_rlvr.sandbox.backends import IMAGE
+from grpo_rlvr.sandbox.limits import Limits
+from grpo_rlvr.sandbox.opening import open_pool
+from grpo_rlvr.sandbox.process import SandboxFault
+from grpo_rlvr.sandbox.tasks import Answer, Calls, Printed, Program, Returned, Tests
 
 log = logging.getLogger("grpo_rlvr.rewards")
 SOLUTION = "solution"

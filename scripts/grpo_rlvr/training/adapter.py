@@ -15,7 +15,8 @@ from typing import Any
 
 from grpo_rlvr.data import ROW_ID
 from grpo_rlvr.errors import UserError
-from grpo_rlvr.rewards import BuiltReward, Scores, score_all, verdicts
+from grpo_rlvr.rewards.registry import BuiltReward
+from grpo_rlvr.rewards.scoring import Scores, score_all, verdicts
 from grpo_rlvr.training.guards import RewardFailures
 from grpo_rlvr.training.timeline import Timeline
 

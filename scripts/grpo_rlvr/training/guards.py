@@ -18,7 +18,7 @@ from typing import Any
 from grpo_rlvr.cli import say, write_json
 from grpo_rlvr.data import ROW_ID
 from grpo_rlvr.errors import GrpoRlvrError, Problem, UserError
-from grpo_rlvr.rewards import BuiltReward
+from grpo_rlvr.rewards.registry import BuiltReward
 from grpo_rlvr.rewards.scoring import place_of
 from grpo_rlvr.rewards.values import settled
 from grpo_rlvr.visible import fold, visible

@@ -23,7 +23,7 @@ from grpo_rlvr.inspection.fingerprint import reward_parts
 from grpo_rlvr.inspection.gate import check_gate
 from grpo_rlvr.inspection.jsonl import sha256
 from grpo_rlvr.inspection.model_files import model_folder
-from grpo_rlvr.rewards import BuiltReward
+from grpo_rlvr.rewards.registry import BuiltReward
 from grpo_rlvr.training import changes, epochs, scaling
 from grpo_rlvr.training.adapter import RewardBatch
 from grpo_rlvr.training.epochs import Layout

@@ -7,11 +7,13 @@ from __future__ import annotations
 
 from grpo_rlvr.config import Config
 from grpo_rlvr.training.findings import LEVELS, Finding
-from grpo_rlvr.training.rules import RULES
+from grpo_rlvr.training.rules import batches, lengths, losses, models, recipes, sampling, saving
 from grpo_rlvr.training.seen import Seen
 from grpo_rlvr.training.setup import Setup
 
 __all__ = ["LEVELS", "Finding", "lint"]
+
+RULES = (*batches.RULES, *models.RULES, *recipes.RULES, *losses.RULES, *sampling.RULES, *lengths.RULES, *saving.RULES)
 
 
 def lint(config: Config, train_rows: int | None = None, world: int = 1, seen: Seen | None = None) -> list[Finding]:

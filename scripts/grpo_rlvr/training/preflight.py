@@ -15,8 +15,8 @@ from grpo_rlvr.data import to_dataset
 from grpo_rlvr.device import device_type
 from grpo_rlvr.errors import EXIT_YES, MissingError, Problem, UserError
 from grpo_rlvr.inspection.model_files import model_folder
-from grpo_rlvr.rewards import BuiltReward
 from grpo_rlvr.rewards.dataset_check import check_dataset
+from grpo_rlvr.rewards.registry import BuiltReward
 from grpo_rlvr.training.epochs import later_epochs
 from grpo_rlvr.training.findings import LEVELS, Finding, LintError
 from grpo_rlvr.training.lint import lint

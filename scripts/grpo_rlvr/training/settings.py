@@ -9,7 +9,7 @@ from typing import Any
 
 from grpo_rlvr.config import Config
 from grpo_rlvr.errors import Problem
-from grpo_rlvr.rewards import BuiltReward
+from grpo_rlvr.rewards.registry import BuiltReward
 from grpo_rlvr.training.run_folder import RunFolder
 from grpo_rlvr.training.vllm_server import address, uses_server
 

@@ -10,7 +10,7 @@ from grpo_rlvr.cli import say
 from grpo_rlvr.config import Config
 from grpo_rlvr.device import autocast, device_type
 from grpo_rlvr.errors import MissingError, Problem, UserError, missing_package
-from grpo_rlvr.inspection.backends import Batch, Drawn
+from grpo_rlvr.inspection.backends.backend import Batch, Drawn
 from grpo_rlvr.inspection.backends.tokens import TokenForm
 from grpo_rlvr.inspection.jsonl import sha256
 from grpo_rlvr.inspection.model_files import model_folder

@@ -11,7 +11,7 @@ from typing import Any
 from grpo_rlvr.cli import say
 from grpo_rlvr.config import Config
 from grpo_rlvr.errors import MissingError, Problem, UserError
-from grpo_rlvr.inspection.backends import Batch, Drawn
+from grpo_rlvr.inspection.backends.backend import Batch, Drawn
 from grpo_rlvr.inspection.jsonl import sha256
 from grpo_rlvr.openai_client import Endpoint, RequestFailed, endpoint_problems, whole_text
 from grpo_rlvr.sections import ServerSection

@@ -11,7 +11,7 @@ from typing import Any
 
 from grpo_rlvr.config import Config
 from grpo_rlvr.errors import MissingError, Problem, missing_package
-from grpo_rlvr.inspection.backends import Batch, Drawn
+from grpo_rlvr.inspection.backends.backend import Batch, Drawn
 from grpo_rlvr.inspection.backends.local import load_tokenizer
 from grpo_rlvr.inspection.backends.tokens import TokenForm
 from grpo_rlvr.inspection.jsonl import sha256

@@ -119,7 +119,11 @@ class AlgebraProcess:
         return "late" if code is None or code == -signal.SIGPROF else "died"
 
     def _start(self) -> bool:
-        code = f"import sys; sys.path.insert(0, {str(SOURCE)!r}); from grpo_rlvr.rewards.mathematics.algebra_worker import main; main()"
+        code = (
+            f"import sys; sys.dont_write_bytecode = True; sys.path.insert(0, {str(SOURCE)!r}); "
+            "from grpo_rlvr.bytecode import leave_none_here; leave_none_here(); "
+            "from grpo_rlvr.rewards.mathematics.algebra_worker import main; main()"
+        )
         self._buffer = b""
         # -P: the working folder stays off the path, a user's file there must not become a library.
         command = [sys.executable, "-P", "-c", code]
