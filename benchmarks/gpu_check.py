@@ -296,7 +296,9 @@ def _vllm(folder: Path, args: argparse.Namespace, result: dict[str, Any], start:
         result["left_out"].append(f"{VLLM[0]} ({why})")
         return
     try:
-        done = subprocess.run([sys.executable, __file__, "--vllm-part", str(folder)], stdout=subprocess.PIPE, text=True, timeout=left + 30)
+        done = subprocess.run(
+            [sys.executable, __file__, "--vllm-part", str(folder)], stdout=subprocess.PIPE, encoding="utf-8", errors="replace", timeout=left + 30
+        )
         result["cases"].append(json.loads(done.stdout.strip().splitlines()[-1]))
     except (subprocess.TimeoutExpired, ValueError, IndexError) as exc:
         result["left_out"].append(f"{VLLM[0]} ({type(exc).__name__})")

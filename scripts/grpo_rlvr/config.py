@@ -17,7 +17,9 @@ from typing import Any
 
 from grpo_rlvr import grpo_section, schema_check, yaml_file
 from grpo_rlvr.errors import Problem, UserError
+from grpo_rlvr.hazards import hazards
 from grpo_rlvr.sections import (
+    FILE_ARGS,
     AcceptedProbe,
     DataSection,
     HardwareSection,
@@ -41,7 +43,6 @@ __all__ = [
 SCHEMA = Path(__file__).resolve().parent / "config.schema.json"
 
 REWARDS = ("format", "partial_format", "exact", "math", "choice", "schema", "tool_calls", "code", "length", "overlong", "judge")
-FILE_ARGS = {"judge": ("calibration", "rubric_file")}  # options of built-in rewards that are paths
 SAMPLING = (
     "temperature", "top_p", "top_k", "min_p", "repetition_penalty", "max_completion_length", "chat_template_kwargs", "generation_kwargs",
 )  # fmt: skip
@@ -197,7 +198,7 @@ def _build(raw: dict, path: Path) -> Config:
         problems.append(
             Problem("grpo", f"must be a mapping of TRL settings, got {schema_check.got(grpo)}", "write one `name: value` line for each setting")
         )
-    problems += _relations(values)
+    problems += [*_relations(values), *hazards(raw)]
     if not problems and values.get("variant"):
         grpo, values["rewards"], found = with_variant(values["variant"], grpo, values["rewards"])
         problems += found

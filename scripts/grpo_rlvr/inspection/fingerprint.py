@@ -12,9 +12,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from grpo_rlvr.config import FILE_ARGS, Config
+from grpo_rlvr.config import Config
 from grpo_rlvr.inspection.jsonl import canonical, sha256
 from grpo_rlvr.inspection.model_files import model_part
+from grpo_rlvr.sections import FILE_ARGS
 
 LIBRARIES_OF = {"math": ("math-verify", "latex2sympy2_extended", "sympy"), "schema": ("jsonschema",)}
 SAID = {"reward_settings": "reward settings changed", "data": "training data changed"}

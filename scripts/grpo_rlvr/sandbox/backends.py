@@ -149,7 +149,9 @@ class Engine(Backend):
         if shutil.which(name) is None:
             raise MissingError("sandbox", Problem(name, f"{name} is not installed", INSTALL))
         try:
-            answer = subprocess.run([name, "version", "--format", "{{.Server.Version}}"], capture_output=True, text=True, timeout=20)
+            answer = subprocess.run(  # noqa: S603  (our own list, no shell)
+                [name, "version", "--format", "{{.Server.Version}}"], capture_output=True, encoding="utf-8", errors="replace", timeout=20
+            )
             said = answer.stderr.strip()[:200] if answer.returncode or not answer.stdout.strip() else ""
         except (OSError, subprocess.TimeoutExpired) as exc:
             said = str(exc)[:200]

@@ -1,0 +1,191 @@
+"""What a reader's machine may lack or have otherwise: no network, no torch, no POSIX, another encoding, other line ends."""
+
+from __future__ import annotations
+
+import ast
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+from conftest import ROOT
+
+SCRIPTS = ROOT / "scripts"
+# Callbacks of transformers' trainer.
+TRAINING = {f"grpo_rlvr.training.{name}" for name in ("callbacks", "dry_step", "stop_on")}
+# What lies in `inside` runs in the sandbox only, on Linux.
+ALL = sorted(
+    str(path.relative_to(SCRIPTS).with_suffix("")).replace(os.sep, ".").removesuffix(".__init__")
+    for path in (SCRIPTS / "grpo_rlvr").rglob("*.py")
+    if "inside" not in path.parts
+)
+LIGHT = [name for name in ALL if name not in TRAINING]
+
+IMPORT_ALL = """
+import importlib
+failed = []
+for name in {names!r}:
+    try:
+        importlib.import_module(name)
+    except BaseException as exc:
+        failed.append(f"{{name}}: {{type(exc).__name__}}: {{exc}}")
+print("\\n".join(failed), file=sys.stderr)
+sys.exit(bool(failed))
+"""
+
+# Nothing may be asked of the network, and nothing heavy imported.
+BARE = """
+import socket, sys
+def refused(*_, **__):
+    raise RuntimeError("the network was asked")
+socket.socket.connect = socket.socket.bind = socket.create_connection = socket.getaddrinfo = refused
+for name in ("torch", "transformers", "trl", "datasets", "accelerate", "peft", "vllm", "numpy", "pandas", "pyarrow", "matplotlib"):
+    sys.modules[name] = None
+"""
+
+# As near to Windows as Linux can come: without the modules and calls that it lacks. `os.name` stays, since pathlib could make no path, and
+# SIGKILL, with which subprocess kills here.
+WINDOWS = """
+import asyncio, os, select, signal, subprocess, sys, sysconfig, tempfile, threading
+import rich.console, rich.progress, rich.table
+sysconfig.get_paths()
+for name in ("fcntl", "resource", "termios", "tty", "pty", "pwd", "grp", "syslog"):
+    sys.modules[name] = None
+for module, names in (
+    (os, "fork forkpty register_at_fork getuid geteuid getgid getegid getpgid killpg setsid setpgid sched_getaffinity sysconf uname mkfifo"),
+    (signal, "SIGHUP SIGUSR1 SIGUSR2 SIGALRM SIGVTALRM SIGPROF SIGPIPE SIGCHLD setitimer ITIMER_REAL ITIMER_VIRTUAL ITIMER_PROF alarm"),
+    (select, "poll epoll"),
+):
+    for name in names.split():
+        delattr(module, name)
+sys.platform = "win32"
+"""
+
+
+def python(code, *flags, **more):
+    command = [sys.executable, *flags, "-c", f"import sys\nsys.path.insert(0, {str(SCRIPTS)!r})\n{code}"]
+    return subprocess.run(command, capture_output=True, timeout=300, **more)
+
+
+@pytest.mark.parametrize("machine", [BARE, WINDOWS], ids=["bare", "windows"])
+def test_every_module_is_imported_without_network_torch_posix_and_warnings(machine):
+    assert len(LIGHT) > 200
+    done = python(machine + IMPORT_ALL.format(names=LIGHT), "-W", "error", "-X", "warn_default_encoding")
+    assert done.stderr.decode().strip() == "" and done.returncode == 0
+
+
+# ---- the light scripts, there
+CONFIG = """\
+model: {name_or_path: org/model}
+data: {train: train.jsonl}
+rewards: [{use: math}, {use: 'mine.py:größer_als_\u4e8c', weight: 0}]
+inspection: {prompts: 4, samples_per_prompt: 4, min_read: 4, read: 6}
+grpo: {num_generations: 4, max_completion_length: 64, max_steps: 10}
+run: {folder: runs/one}
+"""
+REWARD = "def größer_als_\u4e8c(completions):\n    from beside import VALUE\n\n    return [VALUE for _ in completions]\n"
+ESCAPES = "\x1b]0;owned\x07\x1b[2J\x9b31m\u202e"
+
+
+def windows_text(path, text):
+    """As an editor on Windows saves it: a byte order mark, and its line ends."""
+    path.write_bytes(b"\xef\xbb\xbf" + text.replace("\n", "\r\n").encode())
+
+
+@pytest.fixture
+def foreign(tmp_path):
+    """A project written on Windows, whose model tries to act on the terminal and whose names no old code page has."""
+    rows = [{"prompt": f"{a}+5=? \u2264", "answer": str(a + 5)} for a in range(10, 16)]
+    recorded = [
+        {"prompt_index": i, "completion": f"<answer>{15 + i + off}</answer> \u2211 {ESCAPES} {k}", "finish": "stop", "tokens": 10 + k}
+        for i in range(4)
+        for k, off in enumerate([0, 0, 1, -1])
+    ]
+    log = [{"step": i, "reward": 0.5 + i / 100, "rewards/\u4e8c" + ESCAPES + "/mean": 0.5, "loss": 0.0, ESCAPES: 1.0} for i in range(1, 40)]
+    lines = {"train.jsonl": rows, "recorded.jsonl": recorded, "log.jsonl": log}
+    for name, objects in lines.items():
+        windows_text(tmp_path / name, "".join(json.dumps(o, ensure_ascii=False) + "\n" for o in objects))
+    for name, text in {"config.yaml": CONFIG, "mine.py": REWARD, "beside.py": "VALUE = 1.0\n"}.items():
+        windows_text(tmp_path / name, text)
+    return tmp_path
+
+
+def run_script(folder, machine, environment, name, *arguments):
+    path = str(SCRIPTS / name)
+    code = f"import runpy\nsys.argv = {[path, *map(str, arguments)]!r}\n{machine}\nrunpy.run_path({path!r}, run_name='__main__')"
+    flags = ("-X", "warn_default_encoding", "-W", "error::EncodingWarning")
+    done = python(code, *flags, cwd=folder, env={**os.environ, **environment})
+    said = done.stdout + done.stderr
+    assert b"Traceback" not in said and done.returncode in (0, 1, 3), said.decode(errors="replace")
+    return done
+
+
+MACHINES = {
+    "windows": (WINDOWS, {"PYTHONIOENCODING": "cp1252", "NO_COLOR": "1"}),
+    "C": ("", {"PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0", "LC_ALL": "C"}),
+}
+
+
+@pytest.mark.parametrize("machine", MACHINES)
+def test_the_light_scripts_run_there(foreign, machine):
+    def run(*arguments):
+        done = run_script(foreign, *MACHINES[machine], *arguments)
+        said = done.stdout + done.stderr
+        assert not any(c.encode() in said for c in ESCAPES if not c.isprintable()), said
+        return done.returncode, done.stdout.decode("ascii"), done.stderr.decode("ascii", "replace")
+
+    code, out, said = run("inspect_rewards.py", "run", "config.yaml", "--completions", "recorded.jsonl", "--json")
+    assert code == 0 and json.loads(out)["mean_scores"] == {"math": 0.5, "größer_als_\u4e8c": 1.0}
+    assert run("inspect_rewards.py", "gate", "config.yaml")[0] == 1
+    label(foreign)
+    code, out, said = run("inspect_rewards.py", "gate", "config.yaml", "--labels", "labels.jsonl", "--json")
+    gate = json.loads((foreign / "runs/one/inspection/gate.json").read_text(encoding="utf-8"))
+    assert code == 0 and gate["counts"]["read"] == 6, said
+    assert {"mine.py", "beside.py"} <= set(gate["fingerprint"]["reward_code"])
+    code, _, said = run("memory_plan.py", "config.yaml", "--model", "qwen3-8b", "--gpu", "h100-80gb")
+    assert code == 1 and "from the longest in the file" in " ".join(said.split())
+    code, out, _ = run("diagnose.py", "log.jsonl", "--all")
+    assert code == 0 and "39 lines" in out and r"\x1b]0;owned" in out
+    assert run("diagnose.py", "log.jsonl", "--report", "r.html")[0] == 0
+    assert not any(c in (foreign / "r.html").read_text(encoding="utf-8") for c in "\x1b\x07\x9b\u202e")
+    assert run("check_environment.py", "config.yaml", "--no-hub")[0] in (0, 3)
+
+
+def label(folder):
+    """What the static page downloads, opened and saved again in an editor."""
+    from grpo_rlvr.config import load_config
+    from grpo_rlvr.inspection.select import load_selection
+
+    said = {"schema": "grpo-rlvr/label/1", "reviewer": "me", "reviewer_kind": "human", "at": "2026-11-30T12:00:00+00:00", "note": ""}
+    lines = []
+    for sample in load_selection(load_config(folder / "config.yaml").inspection_folder):
+        right = f"<answer>{sample['columns']['answer']}<" in sample["completion"]
+        lines.append(json.dumps({**said, "sample_id": sample["sample_id"], "label": "pass" if right else "fail"}) + "\n")
+    windows_text(folder / "labels.jsonl", "".join(lines))
+
+
+def test_every_text_file_is_opened_with_its_encoding():
+    """Else it is read in whatever the machine has: cp1252 on many a Windows."""
+    found = []
+    for path in [*SCRIPTS.rglob("*.py"), *(ROOT / "templates").glob("*.py"), *(ROOT / "benchmarks").glob("*.py")]:
+        for call in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(call, ast.Call) and lacks_encoding(call):
+                found.append(f"{path.relative_to(ROOT)}:{call.lineno}")
+    assert found == []
+
+
+def lacks_encoding(call):
+    name = getattr(call.func, "attr", getattr(call.func, "id", ""))
+    owner = getattr(getattr(call.func, "value", None), "id", "")
+    given = {keyword.arg for keyword in call.keywords}
+    binary = any(isinstance(a, ast.Constant) and isinstance(a.value, str) and "b" in a.value for a in call.args[:2])
+    text = (
+        name == "read_text"
+        or (name == "write_text" and isinstance(call.func, ast.Attribute) and owner != "cli")
+        or (name == "open" and isinstance(call.func, ast.Name) and not binary)
+        or (name == "open" and isinstance(call.func, ast.Attribute) and not binary and owner not in ("os", "Reading", "_OPENER") and owner)
+        or (name == "fdopen" and not binary)
+        or (name in ("run", "Popen", "check_output") and bool({"text", "universal_newlines"} & given))
+    )
+    return text and "encoding" not in given
