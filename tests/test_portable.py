@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import ast
+import functools
+import importlib.metadata
 import json
 import os
+import re
 import subprocess
 import sys
+import tomllib
+import venv
 
 import pytest
 from conftest import ROOT
+from packaging.requirements import Requirement
 
 SCRIPTS = ROOT / "scripts"
 # Callbacks of transformers' trainer.
@@ -189,3 +195,75 @@ def lacks_encoding(call):
         or (name in ("run", "Popen", "check_output") and bool({"text", "universal_newlines"} & given))
     )
     return text and "encoding" not in given
+
+
+# ---- with the packages that a light script names, and no others
+INSPECTION = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["dependencies"]
+
+
+@pytest.fixture(scope="module")
+def environments(tmp_path_factory):
+    """Makes a fresh environment with some packages and what they ask for; returns its Python. They are those of this one, linked."""
+    made = {}
+
+    def environment(requirements):
+        names = frozenset(closure(requirements))
+        if names not in made:
+            folder = tmp_path_factory.mktemp("light") / "venv"
+            venv.create(folder, symlinks=True)
+            (site,) = folder.glob("lib/python3*/site-packages")
+            for name in names:
+                files = [file for file in importlib.metadata.files(name) or () if ".." not in file.parts]
+                for top in {file.parts[0] for file in files} - {"__pycache__"}:
+                    if not (site / top).exists():
+                        (site / top).symlink_to(importlib.metadata.distribution(name).locate_file(top))
+            made[names] = folder / "bin" / "python"
+        return made[names]
+
+    return environment
+
+
+def closure(requirements):
+    """The distributions that these lines ask for on this machine, and theirs in turn, with the extras that are asked of each."""
+    found, todo = {}, [Requirement(line) for line in requirements]
+    while todo:
+        wanted = todo.pop()
+        known = found.setdefault(wanted.name, set())
+        if not wanted.extras <= known or not known:
+            known |= wanted.extras | {""}
+            lines = map(Requirement, importlib.metadata.requires(wanted.name) or ())
+            todo += [line for line in lines if line.marker is None or any(line.marker.evaluate({"extra": extra}) for extra in known)]
+    return found
+
+
+def requirements_of(script):
+    block = re.search(r"# dependencies = \[\n(.*?)# \]", (SCRIPTS / script).read_text(encoding="utf-8"), re.DOTALL)[1]
+    return re.findall(r'"(.+)"', block)
+
+
+def test_each_light_script_needs_no_more_than_it_names(foreign, environments):
+    def run(script, *arguments, requirements=None):
+        command = [environments(requirements or requirements_of(script)), SCRIPTS / script, *arguments]
+        done = subprocess.run([str(part) for part in command], cwd=foreign, capture_output=True, timeout=300, encoding="utf-8")
+        assert "Traceback" not in done.stderr, done.stderr
+        return done
+
+    assert "from the longest" in " ".join(run("memory_plan.py", "config.yaml", "--model", "qwen3-8b", "--gpu", "h100-80gb").stderr.split())
+    assert "39 lines" in run("diagnose.py", "log.jsonl").stdout
+    drawn = run("diagnose.py", "log.jsonl", "--png", "a.png")
+    assert drawn.returncode == 3 and "pip install matplotlib" in drawn.stderr
+    checked = run("check_environment.py", "--no-hub")
+    assert checked.returncode == 3 and "missing: math-verify, torch" in " ".join(checked.stderr.split()) and "pip install -c" in checked.stderr
+
+    inspect = functools.partial(run, "inspect_rewards.py", requirements=INSPECTION)
+    drawn = inspect("run", "config.yaml")
+    assert drawn.returncode == 3 and "pip install" in drawn.stderr
+    done = inspect("run", "config.yaml", "--completions", "recorded.jsonl")
+    assert done.returncode == 0, done.stderr
+    (foreign / "recorded.parquet").write_bytes(b"PAR1")
+    table = inspect("run", "config.yaml", "--completions", "recorded.parquet")
+    assert table.returncode == 3 and "pip install datasets" in table.stderr
+    assert inspect("gate", "config.yaml").returncode == 1
+    trained = run("train.py", "config.yaml", requirements=INSPECTION)
+    assert trained.returncode == 3 and "not installed: torch, transformers, trl, datasets, accelerate" in trained.stderr
+    assert "pip install -c SKILL/constraints.txt torch" in trained.stderr
