@@ -16,8 +16,9 @@ import pytest
 import yaml
 from grpo_rlvr import config as config_module
 from grpo_rlvr import schema_check, sections, trl_settings
-from grpo_rlvr.config import Config, LoraSection, RewardSection, config_to_yaml, load_config
+from grpo_rlvr.config import Config, LoraSection, RewardSection, config_to_yaml, load_config, looks_like_hub_name
 from grpo_rlvr.errors import UserError
+from grpo_rlvr.rewards.user_functions import load_function
 from hypothesis import given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
@@ -680,3 +681,16 @@ def test_what_only_looks_like_a_secret_is_taken(tmp_path):
     text = "grpo: {model_init_kwargs: {token: true}, vllm_structured_outputs_regex: token}\n"
     config = load(tmp_path, BASE.replace("- use: math", "- {use: 'mine.py:f', args: {token: <eos>, secret: a}}\n  - use: math") + text)
     assert config.rewards[0].args["token"] == "<eos>"
+
+
+@pytest.mark.parametrize("use", [r"C:\x\rewards.py:f", "C:/x/rewards.py:f", r"sub\rewards.py:f", "../rewards.py:f"])
+def test_addresses_of_rewards_with_drives_and_backslashes(tmp_path, use):
+    config = load(tmp_path, BASE.replace("use: math", f"use: '{use}'"))
+    assert config.rewards[0].use == use
+    with pytest.raises(UserError, match="there is no file"):  # the drive's colon is not taken for that of the function
+        load_function(use, config.base)
+
+
+@pytest.mark.parametrize("name", [r"C:\x\train.jsonl", "C:/x/train.jsonl", "C:/x/train", r"data\train"])
+def test_windows_paths_are_no_names_on_the_hub(name):
+    assert not looks_like_hub_name(name)

@@ -36,7 +36,7 @@ def reward_parts(config: Config, rewards: Sequence) -> dict:
     files = sorted({Path(f).resolve() for reward in rewards for f in reward.source_files})
     code: dict[str, str] = {}
     for path in files:
-        name, digest = _file_name(path), hashlib.sha256(path.read_bytes()).hexdigest()
+        name, digest = _file_name(path), hashlib.sha256(path.read_bytes().replace(b"\r\n", b"\n")).hexdigest()  # git may change line ends
         # Two files in different folders may share a bare name.
         code[name] = digest if name not in code else sha256(sorted([code[name], digest]))
     sections = [_plain(section) for section in config.rewards]
