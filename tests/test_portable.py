@@ -53,7 +53,7 @@ for name in ("torch", "transformers", "trl", "datasets", "accelerate", "peft", "
 # As near to Windows as Linux can come: without the modules and calls that it lacks. `os.name` stays, since pathlib could make no path, and
 # SIGKILL, with which subprocess kills here.
 WINDOWS = """
-import asyncio, os, select, signal, subprocess, sys, sysconfig, tempfile, threading
+import asyncio, os, select, shutil, signal, subprocess, sys, sysconfig, tempfile, threading, types
 import rich.console, rich.progress, rich.table
 sysconfig.get_paths()
 for name in ("fcntl", "resource", "termios", "tty", "pty", "pwd", "grp", "syslog"):
@@ -65,6 +65,7 @@ for module, names in (
 ):
     for name in names.split():
         delattr(module, name)
+shutil._winapi = types.SimpleNamespace(NeedCurrentDirectoryForExePath=lambda name: False)
 sys.platform = "win32"
 """
 
@@ -190,7 +191,7 @@ def lacks_encoding(call):
         name == "read_text"
         or (name == "write_text" and isinstance(call.func, ast.Attribute) and owner != "cli")
         or (name == "open" and isinstance(call.func, ast.Name) and not binary)
-        or (name == "open" and isinstance(call.func, ast.Attribute) and not binary and owner not in ("os", "Reading", "_OPENER") and owner)
+        or (name == "open" and isinstance(call.func, ast.Attribute) and not binary and owner not in ("os", "Reading") and owner)
         or (name == "fdopen" and not binary)
         or (name in ("run", "Popen", "check_output") and bool({"text", "universal_newlines"} & given))
     )

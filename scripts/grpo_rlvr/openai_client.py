@@ -13,6 +13,7 @@ import time
 import urllib.error
 import urllib.request
 from collections.abc import Callable
+from functools import cache
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
@@ -103,7 +104,7 @@ class Endpoint:
         data = None if body is None else json.dumps(body).encode()
         request = urllib.request.Request(self.base_url + path, data=data, headers=headers, method="GET" if body is None else "POST")  # noqa: S310  (http or https: endpoint_problems)
         until = time.monotonic() + self.timeout_s
-        with _OPENER.open(request, timeout=self.timeout_s) as response:
+        with _opener().open(request, timeout=self.timeout_s) as response:
             blocks, size = [], 0
             while block := response.read1(65536):
                 blocks.append(block)
@@ -165,7 +166,9 @@ class _NoRedirect(urllib.request.HTTPRedirectHandler):
         return None
 
 
-_OPENER = urllib.request.build_opener(_NoRedirect)
+@cache
+def _opener() -> urllib.request.OpenerDirector:
+    return urllib.request.build_opener(_NoRedirect)  # reads the machine's certificates, so only where something is asked
 
 
 def _split(base_url: Any):
