@@ -15,6 +15,9 @@ import venv
 
 import pytest
 from conftest import ROOT
+from grpo_rlvr.errors import MissingError
+from grpo_rlvr.inspection.labels import append_label, load_labels
+from grpo_rlvr.sandbox import find_backend
 from packaging.requirements import Requirement
 
 SCRIPTS = ROOT / "scripts"
@@ -268,3 +271,17 @@ def test_each_light_script_needs_no_more_than_it_names(foreign, environments):
     trained = run("train.py", "config.yaml", requirements=INSPECTION)
     assert trained.returncode == 3 and "not installed: torch, transformers, trl, datasets, accelerate" in trained.stderr
     assert "pip install -c SKILL/constraints.txt torch" in trained.stderr
+
+
+@pytest.mark.parametrize("sandbox", ["auto", "docker", "bubblewrap", "jail --"])
+def test_on_windows_code_is_run_nowhere(monkeypatch, sandbox):
+    monkeypatch.delattr("select.poll")
+    with pytest.raises(MissingError, match=r"Windows has no sandbox(.|\n)*WSL2"):
+        find_backend(sandbox)
+
+
+def test_the_name_of_a_reader_is_no_path(tmp_path):
+    folder = tmp_path / "runs" / "inspection"
+    append_label(folder, "a", "pass", "../../../elsewhere\x1b", "human")
+    assert {p.name for p in tmp_path.rglob("*") if p.is_file()} <= {"labels.jsonl", ".labels.lock", ".lock"}
+    assert len(load_labels(folder)) == 1

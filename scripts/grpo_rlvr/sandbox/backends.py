@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import importlib.util
 import os
+import select
 import shlex
 import shutil
 import subprocess
@@ -204,6 +205,9 @@ def candidates(sandbox: str | Sequence[str], python: str | None, image: str) -> 
         engines = [(name, lambda name=name: Engine(name, image)) for name in ENGINES]
         makers = {"auto": [*(bubblewraps if sys.platform == "linux" else []), *engines], "bubblewrap": bubblewraps}.get(sandbox)
         makers = makers or [pair for pair in engines if pair[0] == sandbox]
+    if not hasattr(select, "poll"):  # Windows: pipes of processes cannot be waited for as they are here
+        yield "this system", MissingError("sandbox", Problem("this system", "Windows has no sandbox that is known here", "work in WSL2"))
+        return
     for name, make in makers:
         try:
             yield name, make()
