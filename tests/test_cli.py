@@ -98,6 +98,16 @@ def test_nothing_that_is_said_acts_on_a_terminal(capsys):
     assert said.splitlines()[2] == "\x1b[31mred\x1b[0m, \\x1b[8mhidden, \\x1b[2Jgone"
 
 
+def test_nothing_that_a_reward_prints_acts_on_a_terminal(capsys):
+    def body(args):
+        print("what the model wrote: \x1b[2J")
+        sys.stdout.writelines(["\x1b]0;owned\x07", "\n"])
+        assert not sys.stdout.isatty() and sys.stdout.encoding
+        return 0, {}
+
+    assert answer(body, capsys, False) == (0, "", "what the model wrote: \\x1b[2J\n\\x1b]0;owned\\x07\n")
+
+
 @pytest.mark.parametrize("error", [RuntimeError("\x1b[2J"), OSError(errno.EACCES, "no", "\x1b[2J"), UserError("a", Problem("\x1b[2J", "\x1b[2J"))])
 def test_no_error_acts_on_a_terminal(error, capsys):
     _, out, err = answer(raising(error), capsys, False)

@@ -11,8 +11,9 @@ import re
 import sys
 import tempfile
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
+from typing import Any, TextIO
 
 from grpo_rlvr.errors import EXIT_INTERNAL, EXIT_MISSING, GrpoRlvrError
 from grpo_rlvr.visible import visible
@@ -36,6 +37,27 @@ def parser(prog: str, description: str, examples: list[str]) -> argparse.Argumen
     return _Parser(prog=prog, description=description, epilog=epilog, formatter_class=argparse.RawDescriptionHelpFormatter)
 
 
+class _Visible:
+    """What libraries and rewards print, on its way to another stream: a reward may print what a model wrote, and nothing of it acts there."""
+
+    def __init__(self, stream: TextIO):
+        self._stream = stream
+
+    def write(self, text: str) -> int:
+        self._stream.write(visible(text))
+        return len(text)
+
+    def writelines(self, lines: Iterable[str]) -> None:
+        for line in lines:
+            self.write(line)
+
+    def isatty(self) -> bool:
+        return False  # so that no library colours what it prints
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
+
+
 def run(body: Callable[[argparse.Namespace], tuple[int, dict]], args: argparse.Namespace) -> int:
     """Run `body`, print its result as the script's answer and return the exit code.
 
@@ -50,7 +72,7 @@ def run(body: Callable[[argparse.Namespace], tuple[int, dict]], args: argparse.N
             stream.reconfigure(errors="backslashreplace")
     try:
         # Libraries and rewards print; stdout is for data. A body that writes data there has it in `args.out`.
-        with contextlib.redirect_stdout(sys.stderr):
+        with contextlib.redirect_stdout(_Visible(sys.stderr)):
             code, result = body(args)
     except GrpoRlvrError as exc:
         if as_json:
