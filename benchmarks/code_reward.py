@@ -57,7 +57,7 @@ def with_pytest(workers: int) -> Callable[[list[str]], list]:
 
     def one(code: str) -> float:
         with tempfile.TemporaryDirectory() as folder:
-            Path(folder, "test_candidate.py").write_text(f"{code}\n\ndef test_it():\n{asserts}\n")
+            Path(folder, "test_candidate.py").write_text(f"{code}\n\ndef test_it():\n{asserts}\n", encoding="utf-8")
             command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "test_candidate.py"]
             done = subprocess.run(command, cwd=folder, capture_output=True, timeout=60, env={**os.environ, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"})
             return float(done.returncode == 0)

@@ -50,10 +50,10 @@ def write_project(folder: Path, count: int) -> None:
     """`count` completions of 300 words, eight of each prompt, two in five of them right."""
     rng = random.Random(0)
     prompts = [json.dumps({"prompt": [{"role": "user", "content": f"{i}+5=? {'x' * 200}"}], "answer": str(i + 5)}) for i in range(count // GROUP)]
-    (folder / "train.jsonl").write_text("\n".join(prompts) + "\n")
+    (folder / "train.jsonl").write_text("\n".join(prompts) + "\n", encoding="utf-8")
     lines = [{"prompt_index": i // GROUP, "completion": completion(rng, i // GROUP + 5), "finish": "stop", "tokens": WORDS} for i in range(count)]
-    (folder / "recorded.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
-    (folder / "config.yaml").write_text(CONFIG)
+    (folder / "recorded.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
+    (folder / "config.yaml").write_text(CONFIG, encoding="utf-8")
 
 
 def completion(rng: random.Random, right: int) -> str:

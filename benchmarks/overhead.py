@@ -103,10 +103,10 @@ def project(folder: Path, options: argparse.Namespace) -> Path:
     Qwen2ForCausalLM(shape).save_pretrained(folder / "model")
     tokenizer.save_pretrained(folder / "model")
     rows = [{"prompt": [{"role": "user", "content": f"{i}+1=?"}], "answer": str(i + 1)} for i in range(4000)]
-    (folder / "train.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-    (folder / "rewards.py").write_text(REWARD)
+    (folder / "train.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    (folder / "rewards.py").write_text(REWARD, encoding="utf-8")
     steps = options.pairs + WARM_UP + 1
-    (folder / "config.yaml").write_text(CONFIG.format(completions=options.completions, tokens=options.tokens, steps=steps))
+    (folder / "config.yaml").write_text(CONFIG.format(completions=options.completions, tokens=options.tokens, steps=steps), encoding="utf-8")
     return folder / "config.yaml"
 
 
@@ -146,7 +146,7 @@ def trainers(path: Path, watches: list[Stopwatch], out):
 def measure(options: argparse.Namespace) -> dict:
     turn, failures = Turn(), []
     watches = [Stopwatch(turn, 0), Stopwatch(turn, 1)]
-    with tempfile.TemporaryDirectory() as folder, open(os.devnull, "w") as out:
+    with tempfile.TemporaryDirectory() as folder, open(os.devnull, "w", encoding="utf-8") as out:
         both = trainers(project(Path(folder), options), watches, out)
 
         def train(me: int) -> None:

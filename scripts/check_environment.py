@@ -66,7 +66,8 @@ def body(args: argparse.Namespace) -> tuple[int, dict]:
         import shutil
 
         width = args.width or shutil.get_terminal_size((80, 24)).columns
-        cli.say(page(checks, width, sys.stderr.isatty() and "NO_COLOR" not in os.environ))
+        colour = sys.stderr.isatty() and "NO_COLOR" not in os.environ
+        cli.say(page(checks, width, colour), coloured=colour)
     path = args.out or (config.run_folder / NAME if config else None)
     # A run folder that cannot be written is one of the findings.
     if path and not (args.out is None and any(c.name == "run-folder" and c.status == "blocked" for c in checks)):

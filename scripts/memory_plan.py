@@ -206,7 +206,7 @@ def new_page(args: argparse.Namespace):
 def show(args: argparse.Namespace, page) -> None:
     """Tables are for people: on stderr with --json left out, and not at all with it."""
     if not args.json:
-        cli.say(page.text())
+        cli.say(page.text(), coloured=page.colour)
 
 
 def main(argv: list[str] | None = None) -> int:

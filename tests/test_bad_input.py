@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -195,3 +196,16 @@ def test_a_python_without_the_packages_is_told_what_to_install(project, command,
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=100)
     assert done.returncode == 3, done.stderr
     assert json.loads(done.stdout)["error"]["kind"] == "missing"
+
+
+@pytest.mark.parametrize("version", ["1.15.0", "1.17.0"])
+def test_another_trl_is_named_with_the_range_that_works(project, version):
+    folder = project / "site" / f"trl-{version}.dist-info"
+    folder.mkdir(parents=True)
+    (folder / "METADATA").write_text(f"Metadata-Version: 2.1\nName: trl\nVersion: {version}\n", encoding="utf-8")
+    done = script("train.py", project / "config.yaml", *REASON, "--json", env={**os.environ, "PYTHONPATH": str(folder.parent)})
+    assert done.returncode == 3, done.stderr
+    error = json.loads(done.stdout)["error"]
+    assert f"trl {version} is installed, and this works with >=" in error["message"]
+    assert "pip install -c SKILL/constraints.txt 'trl>=" in error["fix"]
+    assert "Traceback" not in done.stderr and not (project / "run").exists()

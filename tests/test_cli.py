@@ -6,8 +6,11 @@ import json
 import os
 import pickle
 import stat
+import subprocess
+import sys
 
 import pytest
+from conftest import ROOT
 from grpo_rlvr import cli
 from grpo_rlvr.errors import CheckFailed, GoldError, MissingError, Problem, UserError
 
@@ -85,3 +88,36 @@ def test_a_file_is_replaced_whole_or_not_at_all(tmp_path, monkeypatch):
         cli.write_json(path, "gate", 1, {"text": "new"})
     assert path.read_text() == before
     assert [p.name for p in path.parent.iterdir()] == ["gate.json"]
+
+
+def test_nothing_that_is_said_acts_on_a_terminal(capsys):
+    cli.say("a\x1b]0;owned\x07\x9b31m\u202eb\n\tc\x1b[31m")
+    cli.say("\x1b[31mred\x1b[0m, \x1b[8mhidden, \x1b[2Jgone", coloured=True)
+    said = capsys.readouterr().err
+    assert said.splitlines()[0] == r"a\x1b]0;owned\x07\x9b31m\u202eb" and said.splitlines()[1] == "\tc\\x1b[31m"
+    assert said.splitlines()[2] == "\x1b[31mred\x1b[0m, \\x1b[8mhidden, \\x1b[2Jgone"
+
+
+def test_nothing_that_a_reward_prints_acts_on_a_terminal(capsys):
+    def body(args):
+        print("what the model wrote: \x1b[2J")
+        sys.stdout.writelines(["\x1b]0;owned\x07", "\n"])
+        assert not sys.stdout.isatty() and sys.stdout.encoding
+        return 0, {}
+
+    assert answer(body, capsys, False) == (0, "", "what the model wrote: \\x1b[2J\n\\x1b]0;owned\\x07\n")
+
+
+@pytest.mark.parametrize("error", [RuntimeError("\x1b[2J"), OSError(errno.EACCES, "no", "\x1b[2J"), UserError("a", Problem("\x1b[2J", "\x1b[2J"))])
+def test_no_error_acts_on_a_terminal(error, capsys):
+    _, out, err = answer(raising(error), capsys, False)
+    assert r"\x1b[2J" in err and "\x1b" not in out + err
+
+
+def test_a_terminal_of_an_old_code_page_is_no_error():
+    code = "import argparse, sys; from grpo_rlvr import cli\n"
+    code += "def body(args): print('\\u2211', file=out); cli.say('\\u2211'); return 0, {}\n"
+    code += "out = sys.stdout\nsys.exit(cli.run(body, argparse.Namespace()))"
+    environment = {**os.environ, "PYTHONIOENCODING": "cp1252", "PYTHONPATH": str(ROOT / "scripts")}
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, env=environment)
+    assert (done.returncode, done.stdout.strip(), done.stderr.strip()) == (0, rb"\u2211", rb"\u2211")

@@ -16,8 +16,9 @@ import pytest
 import yaml
 from grpo_rlvr import config as config_module
 from grpo_rlvr import schema_check, sections, trl_settings
-from grpo_rlvr.config import Config, LoraSection, RewardSection, config_to_yaml, load_config
+from grpo_rlvr.config import Config, LoraSection, RewardSection, config_to_yaml, load_config, looks_like_hub_name
 from grpo_rlvr.errors import UserError
+from grpo_rlvr.rewards.user_functions import load_function
 from hypothesis import given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
@@ -194,6 +195,10 @@ def test_equality_is_of_what_is_asked(tmp_path):
 # Files that are no config
 
 
+# Ten times ten times ten of one value, eleven times over.
+LAUGHS = "a0: &a0 [x]\n" + "".join(f"a{i}: &a{i} [{', '.join([f'*a{i - 1}'] * 10)}]\n" for i in range(1, 12))
+
+
 @pytest.mark.parametrize(
     "content, words",
     [
@@ -212,6 +217,9 @@ def test_equality_is_of_what_is_asked(tmp_path):
         (b"[" * 100_000, "nested too deeply"),
         (b"x: 1\n" * 300_000, "bytes; a config has at most"),
         (b"n: " + b"9" * 5000, "cannot be read"),
+        (LAUGHS.encode(), "stand for more than 100,000 values"),
+        (b"m0: &m0 {k: 1}\n" + b"".join(b"m%d: &m%d {<<: [*m%d, *m%d]}\n" % (i, i, i - 1, i - 1) for i in range(1, 24)), "stand for more than"),
+        (b"x: &a [*a]\n", "refers to itself"),
     ],
 )
 def test_files_that_cannot_be_read(tmp_path, content, words):
@@ -241,6 +249,24 @@ def test_byte_order_mark_and_windows_lines(tmp_path):
 
 def test_a_config_that_refers_to_itself(tmp_path):
     assert "refers to itself" in next(iter(problems(tmp_path, BASE + "grpo: {chat_template_kwargs: &a {b: *a}}\n").values()))
+
+
+def test_anchors_within_bounds_are_taken(tmp_path):
+    config = load(tmp_path, BASE + "grpo:\n  model_init_kwargs: {a: &a [1, 2], b: *a, c: *a}\n")
+    assert config.grpo["model_init_kwargs"] == {"a": [1, 2], "b": [1, 2], "c": [1, 2]}
+
+
+@pytest.mark.parametrize("character", ["\\0", "\\n", "\\e"])
+def test_names_with_control_characters(tmp_path, character):
+    text = 'model: {name_or_path: "a@", revision: "@"}\ndata: {train: "a@.jsonl", eval: "@"}\nrun: {folder: "a@", gate: "@"}\nrewards:\n'
+    text += '  - {use: "a@.py:f", name: "@"}\n  - {use: judge, args: {calibration: "@"}}\n'
+    found = problems(tmp_path, text.replace("@", character))
+    named = {where for where, message in found.items() if "control character" in message}
+    assert named == {
+        "model.name_or_path", "model.revision", "data.train", "data.eval", "run.folder", "run.gate",
+        "rewards[0].use", "rewards[0].name", "rewards[1].args.calibration",
+    }  # fmt: skip
+    assert not any(c in "".join(found.values()) for c in "\0\x1b")
 
 
 def test_all_duplicate_keys_are_named_with_lines(tmp_path):
@@ -637,3 +663,36 @@ def test_loading_imports_nothing_heavy():
     )
     out = subprocess.run([sys.executable, "-c", code, str(TEMPLATES / "config.yaml")], cwd=SCRIPTS, capture_output=True, text=True, check=True).stdout
     assert out.strip() == "[]"
+
+
+SECRETS = {
+    "grpo: {hub_token: hf_s3cret}": "grpo.hub_token",
+    "grpo: {model_init_kwargs: {token: hf_s3cret}}": "grpo.model_init_kwargs.token",
+    "hardware: {vllm_server: {arguments: {api-key: hf_s3cret}}}": "hardware.vllm_server.arguments.api-key",
+    "inspection: {server: {base_url: http://localhost/v1, settings: {extra: [{api_key: hf_s3cret}]}}}": "inspection.server.settings.extra[0].api_key",
+}
+
+
+@pytest.mark.parametrize("text", SECRETS)
+def test_a_secret_is_refused_and_not_repeated(tmp_path, text):
+    found = problems(tmp_path, BASE + text + "\n")
+    assert "holds a secret" in found[SECRETS[text]] and "s3cret" not in json.dumps(found)
+
+
+def test_what_only_looks_like_a_secret_is_taken(tmp_path):
+    text = "grpo: {model_init_kwargs: {token: true}, vllm_structured_outputs_regex: token}\n"
+    config = load(tmp_path, BASE.replace("- use: math", "- {use: 'mine.py:f', args: {token: <eos>, secret: a}}\n  - use: math") + text)
+    assert config.rewards[0].args["token"] == "<eos>"
+
+
+@pytest.mark.parametrize("use", [r"C:\x\rewards.py:f", "C:/x/rewards.py:f", r"sub\rewards.py:f", "../rewards.py:f"])
+def test_addresses_of_rewards_with_drives_and_backslashes(tmp_path, use):
+    config = load(tmp_path, BASE.replace("use: math", f"use: '{use}'"))
+    assert config.rewards[0].use == use
+    with pytest.raises(UserError, match="there is no file"):  # the drive's colon is not taken for that of the function
+        load_function(use, config.base)
+
+
+@pytest.mark.parametrize("name", [r"C:\x\train.jsonl", "C:/x/train.jsonl", "C:/x/train", r"data\train"])
+def test_windows_paths_are_no_names_on_the_hub(name):
+    assert not looks_like_hub_name(name)

@@ -52,3 +52,11 @@ def test_addresses_are_checked():
     for url in ("http://[::1", "localhost:1", None, "http://user:key@host/v1"):
         assert endpoint_problems("p", url, None, {})
     assert endpoint_problems("p", "http://[::1]:8000/v1", None, {"retries": 0, "timeout_s": 0.5}) == []
+
+
+def test_no_part_of_a_key_is_repeated(monkeypatch):
+    monkeypatch.setenv("MY_KEY", "sk-" + "k3y" * 20)
+    said = "x" * (openai_client.SHOWN - 10) + " sk-" + "k3y" * 20  # a cut at the shown length would leave its beginning
+    with FakeServer(lambda *a: json_answer({"error": said}, 401)) as server, pytest.raises(RequestFailed) as caught:
+        Endpoint(server.url, api_key_env="MY_KEY").ask("/x", {}, dict)
+    assert "k3y" not in str(caught.value) + caught.value.said and len(caught.value.said) <= openai_client.SHOWN

@@ -49,12 +49,16 @@ def test_the_skill_is_short():
 
 
 @pytest.mark.parametrize("script", sorted(p.name for p in (ROOT / "scripts").glob("*.py")))
-def test_help_shows_exit_codes_and_examples_without_heavy_imports(script):
+def test_help_shows_exit_codes_and_examples_without_heavy_imports_and_network(script):
     path = str(ROOT / "scripts" / script)
     run = f"runpy.run_path({path!r}, run_name='__main__')"
-    code = f"import sys, runpy; sys.argv = [{script!r}, '--help']\ntry: {run}\nfinally: print('torch' in sys.modules)"
+    block = "import socket; socket.socket.connect = socket.getaddrinfo = None\n"
+    code = f"import sys, runpy; sys.argv = [{script!r}, '--help']\n{block}try: {run}\nfinally: print('torch' in sys.modules)"
     shown = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, env={"PYTHONPATH": str(ROOT / "scripts"), "PATH": "/usr/bin:/bin"}
+        [sys.executable, "-W", "error", "-c", code],
+        capture_output=True,
+        text=True,
+        env={"PYTHONPATH": str(ROOT / "scripts"), "PATH": "/usr/bin:/bin"},
     )
     assert "exit codes: 0 yes; 1" in shown.stdout, shown.stderr
     assert shown.stdout.count(script) >= 3

@@ -4,17 +4,22 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import io
 import json
 import os
+import re
 import sys
 import tempfile
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
+from typing import Any, TextIO
 
 from grpo_rlvr.bytecode import leave_none_here
 from grpo_rlvr.errors import EXIT_INTERNAL, EXIT_MISSING, GrpoRlvrError
+from grpo_rlvr.visible import visible
 
+_COLOUR = re.compile(r"(\x1b\[(?:0|1|2|31|32|33)m)")
 EXIT_CODES = "exit codes: 0 yes; 1 the check says no; 2 a mistake in what was asked; 3 something is missing on this machine"
 
 
@@ -24,7 +29,7 @@ class _Parser(argparse.ArgumentParser):
     def error(self, message: str):
         if "--json" in sys.argv[1:]:
             print(json.dumps({"error": {"kind": "usage", "message": message, "fix": f"{self.prog} --help"}}))
-        super().error(message)
+        super().error(visible(message))
 
 
 def parser(prog: str, description: str, examples: list[str]) -> argparse.ArgumentParser:
@@ -32,6 +37,27 @@ def parser(prog: str, description: str, examples: list[str]) -> argparse.Argumen
     leave_none_here()
     epilog = EXIT_CODES + "\n\nexamples:\n" + "\n".join("  " + e for e in examples)
     return _Parser(prog=prog, description=description, epilog=epilog, formatter_class=argparse.RawDescriptionHelpFormatter)
+
+
+class _Visible:
+    """What libraries and rewards print, on its way to another stream: a reward may print what a model wrote, and nothing of it acts there."""
+
+    def __init__(self, stream: TextIO):
+        self._stream = stream
+
+    def write(self, text: str) -> int:
+        self._stream.write(visible(text))
+        return len(text)
+
+    def writelines(self, lines: Iterable[str]) -> None:
+        for line in lines:
+            self.write(line)
+
+    def isatty(self) -> bool:
+        return False  # so that no library colours what it prints
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
 
 
 def run(body: Callable[[argparse.Namespace], tuple[int, dict]], args: argparse.Namespace) -> int:
@@ -42,9 +68,13 @@ def run(body: Callable[[argparse.Namespace], tuple[int, dict]], args: argparse.N
     """
     as_json = getattr(args, "json", False)
     stdout = sys.stdout
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            # A terminal of an old code page gets an escape in the place of a character that it lacks; Python would end the program.
+            stream.reconfigure(errors="backslashreplace")
     try:
         # Libraries and rewards print; stdout is for data. A body that writes data there has it in `args.out`.
-        with contextlib.redirect_stdout(sys.stderr):
+        with contextlib.redirect_stdout(_Visible(sys.stderr)):
             code, result = body(args)
     except GrpoRlvrError as exc:
         if as_json:
@@ -64,7 +94,7 @@ def run(body: Callable[[argparse.Namespace], tuple[int, dict]], args: argparse.N
         return EXIT_MISSING
     except OSError as exc:
         # A full disk or a folder without write permission is the machine's or the user's affair, not a traceback's.
-        problem = {"kind": "io", "message": f"{exc.strerror or exc} ({exc.filename or 'no file named'})"}
+        problem = {"kind": "io", "message": visible(f"{exc.strerror or exc} ({exc.filename or 'no file named'})")}
         problem["fix"] = "free space, or choose a folder that can be written"
         if as_json:
             print(json.dumps({"error": problem}), file=stdout)
@@ -73,7 +103,7 @@ def run(body: Callable[[argparse.Namespace], tuple[int, dict]], args: argparse.N
         return EXIT_MISSING
     except (Exception, SystemExit) as exc:
         # A fault of ours (or code that was called tried to end the program): people get the traceback, programs still get their one object.
-        traceback.print_exc()
+        print(visible(traceback.format_exc()), end="", file=sys.stderr)
         if as_json:
             fix = "report it with the traceback on stderr"
             print(json.dumps({"error": {"kind": "internal", "message": f"{type(exc).__name__}: {exc}", "fix": fix}}), file=stdout)
@@ -83,10 +113,15 @@ def run(body: Callable[[argparse.Namespace], tuple[int, dict]], args: argparse.N
     return code
 
 
-def say(text: str = "") -> None:
-    """A line for people: always on stderr, so that stdout stays for data."""
+def say(text: str = "", coloured: bool = False) -> None:
+    """A line for people: always on stderr, so that stdout stays for data, and nothing in it acts on a terminal.
+
+    Args:
+        coloured: the text holds colours of our own, which stay.
+    """
+    shown = "".join(part if _COLOUR.fullmatch(part) else visible(part) for part in _COLOUR.split(text)) if coloured else visible(text)
     with contextlib.suppress(BrokenPipeError):  # nobody reads along any more; the answer is the exit code
-        print(text, file=sys.stderr, flush=True)
+        print(shown, file=sys.stderr, flush=True)
 
 
 def write_json(path: Path, what: str, version: int, data: dict) -> None:

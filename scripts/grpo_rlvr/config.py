@@ -17,7 +17,9 @@ from typing import Any
 
 from grpo_rlvr import grpo_section, schema_check, yaml_file
 from grpo_rlvr.errors import Problem, UserError
+from grpo_rlvr.hazards import hazards
 from grpo_rlvr.sections import (
+    FILE_ARGS,
     AcceptedProbe,
     DataSection,
     HardwareSection,
@@ -51,7 +53,6 @@ def _schema() -> dict:
 
 # The names of the built-in rewards, without importing them; `python -m grpo_rlvr.trl_settings --write` takes them from the registry.
 REWARDS = tuple(use for use in _schema()["properties"]["rewards"]["items"]["properties"]["use"]["examples"] if ":" not in use)
-FILE_ARGS = {"judge": ("calibration", "rubric_file")}  # options of built-in rewards that are paths
 SAMPLING = (
     "temperature", "top_p", "top_k", "min_p", "repetition_penalty", "max_completion_length", "chat_template_kwargs", "generation_kwargs",
 )  # fmt: skip
@@ -207,7 +208,7 @@ def _build(raw: dict, path: Path) -> Config:
         problems.append(
             Problem("grpo", f"must be a mapping of TRL settings, got {schema_check.got(grpo)}", "write one `name: value` line for each setting")
         )
-    problems += _relations(values)
+    problems += [*_relations(values), *hazards(raw)]
     if not problems and values.get("variant"):
         grpo, values["rewards"], found = with_variant(values["variant"], grpo, values["rewards"])
         problems += found

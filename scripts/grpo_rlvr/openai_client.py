@@ -13,6 +13,7 @@ import time
 import urllib.error
 import urllib.request
 from collections.abc import Callable
+from functools import cache
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
@@ -24,7 +25,7 @@ T = TypeVar("T")
 TRY_AGAIN = (408, 409, 425, 429, 500, 502, 503, 504, 529)
 LONGEST_WAIT_S = 60.0
 LONGEST_BODY = 4 * 2**20
-SHOWN = 300  # bytes of an error's body
+READ, SHOWN = 4096, 300  # of an error's body: more is read than shown, so that no key is cut in two before it is found
 
 
 class RequestFailed(Exception):
@@ -79,19 +80,19 @@ class Endpoint:
             RequestFailed: once the tries are used up, or at once if no try can help.
         """
         for attempt in range(self.retries + 1):
-            wait_s = self.backoff_s * 2**attempt * random.uniform(0.75, 1.25)
+            wait_s = self.backoff_s * 2**attempt * random.uniform(0.75, 1.25)  # noqa: S311  (spreads retries)
             try:
                 with self._free:
                     return read(self._send(path, body))
             except urllib.error.HTTPError as exc:
                 with exc:
-                    said = self._without_key(_start_of(exc))
+                    said = self._without_key(_start_of(exc))[:SHOWN]
                     problem = RequestFailed(f"HTTP {exc.code} from {self.base_url}: {said}", exc.code, said, exc.code not in TRY_AGAIN)
                     wait_s = max(wait_s, _retry_after(exc.headers.get("Retry-After")))
                 if problem.final:
                     raise problem from None
             except (OSError, http.client.HTTPException, ValueError, RecursionError) as exc:
-                problem = RequestFailed(f"{type(exc).__name__} from {self.base_url}: {self._without_key(str(exc)[:SHOWN])}")
+                problem = RequestFailed(f"{type(exc).__name__} from {self.base_url}: {self._without_key(str(exc))[:SHOWN]}")
             if attempt < self.retries:
                 time.sleep(min(wait_s, LONGEST_WAIT_S))
         raise problem
@@ -101,9 +102,9 @@ class Endpoint:
         if self.api_key_env:
             headers["Authorization"] = f"Bearer {os.environ.get(self.api_key_env, '')}"
         data = None if body is None else json.dumps(body).encode()
-        request = urllib.request.Request(self.base_url + path, data=data, headers=headers, method="GET" if body is None else "POST")
+        request = urllib.request.Request(self.base_url + path, data=data, headers=headers, method="GET" if body is None else "POST")  # noqa: S310  (http or https: endpoint_problems)
         until = time.monotonic() + self.timeout_s
-        with _OPENER.open(request, timeout=self.timeout_s) as response:
+        with _opener().open(request, timeout=self.timeout_s) as response:
             blocks, size = [], 0
             while block := response.read1(65536):
                 blocks.append(block)
@@ -165,7 +166,9 @@ class _NoRedirect(urllib.request.HTTPRedirectHandler):
         return None
 
 
-_OPENER = urllib.request.build_opener(_NoRedirect)
+@cache
+def _opener() -> urllib.request.OpenerDirector:
+    return urllib.request.build_opener(_NoRedirect)  # reads the machine's certificates, so only where something is asked
 
 
 def _split(base_url: Any):
@@ -177,7 +180,7 @@ def _split(base_url: Any):
 
 def _start_of(exc: urllib.error.HTTPError) -> str:
     try:
-        return exc.read(SHOWN).decode("utf-8", "replace")
+        return exc.read(READ).decode("utf-8", "replace")
     except (OSError, http.client.HTTPException, ValueError):
         return ""
 

@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+FILE_ARGS = {"judge": ("calibration", "rubric_file")}  # options of built-in rewards that are paths
+
 
 @dataclass(frozen=True)
 class LoraSection:

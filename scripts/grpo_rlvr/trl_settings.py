@@ -18,7 +18,7 @@ from typing import Any
 
 from grpo_rlvr.trl_removed import REMOVED, Removed
 
-__all__ = ["REMOVED", "Removed", "Setting", "Settings", "installed_trl_version", "read_settings", "read_snapshot", "settings", "snapshot_data"]
+__all__ = ["REMOVED", "Removed", "Setting", "Settings", "read_settings", "read_snapshot", "settings", "snapshot_data"]
 
 HERE = Path(__file__).resolve().parent
 SNAPSHOT = HERE / "trl_settings.json"
@@ -48,11 +48,6 @@ class Settings:
     def label(self) -> str:
         """How messages name the version: says so where it is not what this machine would run."""
         return f"TRL {self.trl}" + ("" if self.installed else " (the bundled list; TRL is not installed here)")
-
-
-def installed_trl_version() -> str | None:
-    """The version of the installed TRL, None where there is none; does not import it."""
-    return _version("trl")
 
 
 @lru_cache(maxsize=1)

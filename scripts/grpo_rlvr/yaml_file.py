@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+import math
 import re
 from pathlib import Path
 from typing import Any
@@ -12,6 +14,8 @@ from grpo_rlvr.errors import Problem, UserError
 
 # A config is a page of text; anything larger is a data file named by mistake.
 MAX_BYTES = 1_000_000
+# Anchors (`&a`, `*a`) are written out wherever a config is kept; a few lines of them can stand for more than any memory holds.
+MAX_VALUES = 100_000
 
 # YAML 1.1 reads `1e-6` as text because it has no dot; YAML 1.2, which editors follow, reads it as a number.
 _EXPONENT = re.compile(r"^[-+]?[0-9]+(\.[0-9]*)?[eE][-+]?[0-9]+$")
@@ -22,12 +26,24 @@ def _resolvers(base: type) -> dict:
     return {first: [(tag, rx) for tag, rx in pairs if not tag.endswith(":timestamp")] for first, pairs in base.yaml_implicit_resolvers.items()}
 
 
+class _Unbounded(yaml.YAMLError):
+    """What the text stands for is far more than the text."""
+
+
 class _Loader(yaml.SafeLoader):
     yaml_implicit_resolvers = _resolvers(yaml.SafeLoader)
 
     def __init__(self, stream: str):
         super().__init__(stream)
         self.duplicates: list[Problem] = []
+
+    def get_single_node(self):
+        node = super().get_single_node()
+        values = _written_out(node, {}) if node is not None else 0
+        if values > MAX_VALUES:
+            many = f"its anchors (`&name`, `*name`) stand for more than {MAX_VALUES:,} values"
+            raise _Unbounded("the YAML refers to itself" if values == math.inf else many)
+        return node
 
     def compose_mapping_node(self, anchor):
         # Looked for in the composed text, before `<<` merges put a second, legitimate copy of a key in place.
@@ -44,6 +60,17 @@ class _Loader(yaml.SafeLoader):
                     Problem(f"line {line}", f"the key `{key.value}` is written twice (first on line {first[key.value]})", "keep one of the two")
                 )
         return node
+
+
+def _written_out(node: yaml.Node, known: dict[int, float]) -> float:
+    """How many values the node has once each alias is replaced by what it stands for; infinite where one stands for itself."""
+    if isinstance(node, yaml.ScalarNode):
+        return 1
+    if id(node) not in known:
+        known[id(node)] = math.inf  # met again before it is counted: it is inside itself
+        inside = itertools.chain.from_iterable(node.value) if isinstance(node, yaml.MappingNode) else node.value
+        known[id(node)] = 1 + sum(_written_out(part, known) for part in inside)
+    return known[id(node)]
 
 
 class _Dumper(yaml.SafeDumper):
@@ -84,6 +111,8 @@ def read_mapping(path: Path, kind: str = "config") -> dict:
     try:
         loader = _Loader(text)
         value = loader.get_single_data()
+    except _Unbounded as exc:
+        raise UserError(kind, Problem(where, str(exc), "write out what they stand for; a config is a page of text")) from None
     except yaml.YAMLError as exc:
         raise UserError(kind, _syntax_problem(where, exc)) from None
     except RecursionError:
@@ -112,6 +141,15 @@ def _syntax_problem(where: str, exc: yaml.YAMLError) -> Problem:
         f"this is not valid YAML: {what}" + (f" ({context})" if context else ""),
         "indent with spaces, write `key: value`, quote text with `:` or `#`",
     )
+
+
+def read_value(text: str) -> Any:
+    """The one value that `text` writes, with the same reading and the same bounds as a file.
+
+    Raises:
+        yaml.YAMLError, ValueError, RecursionError: it writes none.
+    """
+    return _Loader(text).get_single_data()
 
 
 def dump_mapping(value: dict) -> str:

@@ -157,6 +157,15 @@ def test_wandb_chart_and_trackio(rows, tmp_path):
     same(read_log(tmp_path / "trackio.csv"), rows)
 
 
+@pytest.mark.parametrize("where", ["header", "row"])
+def test_csv_with_a_field_without_end_is_refused(tmp_path, where):
+    fields = {"header": "step,reward\n", "row": "1,0.5\n"}
+    fields[where] = fields[where].replace("\n", ',"' + "x" * 200_000)
+    (tmp_path / "log.csv").write_text("".join(fields.values()), encoding="utf-8")
+    with pytest.raises(UserError, match="cannot be read as CSV"):
+        read_log(tmp_path / "log.csv")
+
+
 def test_csv_of_several_runs_or_without_a_step_is_refused(tmp_path):
     write_csv(tmp_path / "two.csv", [{"Step": 1, "a - train/reward": 1, "b - train/reward": 2}], ["Step", "a - train/reward", "b - train/reward"])
     with pytest.raises(UserError, match="2 runs: a, b"):

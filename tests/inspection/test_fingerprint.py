@@ -7,7 +7,7 @@ from grpo_rlvr.config import load_config
 from grpo_rlvr.data import load_rows
 from grpo_rlvr.errors import UserError
 from grpo_rlvr.inspection import model_files
-from grpo_rlvr.inspection.fingerprint import differences, fingerprint
+from grpo_rlvr.inspection.fingerprint import differences, fingerprint, reward_parts
 from grpo_rlvr.inspection.jsonl import canonical
 from grpo_rlvr.rewards import build_rewards
 
@@ -100,6 +100,19 @@ def test_code_reached_by_other_ways_counts(project, monkeypatch, way):
     old = take(config)
     (project.folder / helper).write_text("VALUE = 0.0\n")
     assert differences(old, take(config)) == [f"reward code changed: {helper.removeprefix('lib/')}"]
+
+
+def test_line_ends_and_byte_order_marks_of_another_system_change_nothing(project):
+    reward, helper = project.folder / "mine.py", project.folder / "beside.py"
+    reward.write_bytes(b"def f(completions):\n    from beside import g\n\n    return [g(c) for c in completions]\n")
+    helper.write_bytes(b"def g(c):\n    return 1.0\n")
+    config = project.write(rewards="  - {use: 'mine.py:f'}\n")
+    first = reward_parts(config, build_rewards(config))["reward_code"]
+    for path in (reward, helper):
+        path.write_bytes(path.read_bytes().replace(b"\n", b"\r\n"))
+    assert reward_parts(config, build_rewards(config))["reward_code"] == first
+    reward.write_bytes(b"\xef\xbb\xbf" + reward.read_bytes())
+    assert set(reward_parts(config, build_rewards(config))["reward_code"]) == {"mine.py", "beside.py"}  # the helper is still found
 
 
 def test_a_reward_that_uses_the_built_in_ones_rests_on_their_code(project):

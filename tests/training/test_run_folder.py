@@ -54,6 +54,16 @@ def test_newest_complete_passes_over_files_that_lost_their_end(tmp_path):
     assert len(set_aside_incomplete(tmp_path)) == 3
 
 
+def test_newest_complete_passes_over_what_is_no_state_and_no_tensor(tmp_path):
+    whole = checkpoint(tmp_path, 1)
+    for step, text in enumerate(["[]", "null", "[" * 100_000], 2):
+        (checkpoint(tmp_path, step) / "trainer_state.json").write_text(text)
+    for step, header in enumerate([b"[]", b'{"w": []}', b'{"w": {"data_offsets": 1}}', b'{"w": {"data_offsets": []}}'], 5):
+        (checkpoint(tmp_path, step) / "model.safetensors").write_bytes(len(header).to_bytes(8, "little") + header)
+    assert newest_complete(tmp_path) == whole
+    assert len(set_aside_incomplete(tmp_path)) == 7
+
+
 def test_a_finished_run_is_never_touched(tmp_path):
     run = RunFolder(tmp_path)
     run.train.mkdir()

@@ -123,7 +123,9 @@ def _oracle_accuracy(config: Config, train: dict) -> dict:
     """Before and after on the held-out prompts, judged by the oracle instead of the reward."""
     from grpo_rlvr.training.held_out import compare, read_records, record_path
 
-    gold = {f"eval:{i}": json.loads(line)["answer"] for i, line in enumerate(config.resolve(config.data.eval).read_text().splitlines())}
+    gold = {
+        f"eval:{i}": json.loads(line)["answer"] for i, line in enumerate(config.resolve(config.data.eval).read_text(encoding="utf-8").splitlines())
+    }
     judged = []
     for step in (0, train["steps"]):
         records = read_records(record_path(config.run_folder / "train" / "logs", step))
@@ -169,7 +171,7 @@ def _summary(project: Project, config: Config, result: dict) -> None:
     from rich.table import Table
 
     train, judged = result["training"], result["oracle"]
-    lines = [json.loads(line) for line in (config.run_folder / "train/logs/progress.jsonl").read_text().splitlines()]
+    lines = [json.loads(line) for line in (config.run_folder / "train/logs/progress.jsonl").read_text(encoding="utf-8").splitlines()]
     table = Table(title=f"{result['model']}: {train['steps']} steps, {result['seconds']:.0f} s in all", title_justify="left")
     for column in ("", "before", "after", "change", "95% interval"):
         table.add_column(column, justify="left" if not column else "right")

@@ -59,7 +59,7 @@ def build(folder: Path, model: str, scenario: str, seed: int, steps: int | None,
             "never": tiny.Lesson(digits=6, guesses=True, direct_share=1.0, skill_target=None),
         }[scenario]
         taught = tiny.teach(folder / "model", lesson, seed, progress)
-        rng, held_rng = random.Random(seed + 100), random.Random(1234)
+        rng, held_rng = random.Random(seed + 100), random.Random(1234)  # noqa: S311  (draws rows)
         tasks = [[sums.draw(rng, lesson.digits, False) for _ in range(2048)], _distinct(held_rng, lesson.digits, 256)]
         rows = [[{"prompt": [{"role": "user", "content": t.question}], "answer": t.answer} for t in split] for split in tasks]
         settings = _tiny_settings(lesson.digits, seed, steps)

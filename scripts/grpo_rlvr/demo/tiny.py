@@ -55,7 +55,7 @@ def build_tokenizer():
     tokenizer.add_special_tokens(list(SPECIALS))
     tokenizer.add_tokens(list(TAGS))
     tokenizer.decoder = decoders.Fuse()
-    fast = PreTrainedTokenizerFast(tokenizer_object=tokenizer, eos_token="<eos>", pad_token="<pad>", padding_side="left")
+    fast = PreTrainedTokenizerFast(tokenizer_object=tokenizer, eos_token="<eos>", pad_token="<pad>", padding_side="left")  # noqa: S106  (tokens of text)
     fast.chat_template = CHAT_TEMPLATE
     return fast
 
@@ -90,7 +90,7 @@ def teach(folder: Path, lesson: Lesson, seed: int, progress: Callable[[int, int,
 
     tokenizer = build_tokenizer()
     model = build_model(tokenizer, seed)
-    rng = random.Random(seed)
+    rng = random.Random(seed)  # noqa: S311  (draws sums)
     optimizer = torch.optim.AdamW(model.parameters(), lr=lesson.learning_rate, betas=(0.9, 0.98), weight_decay=0.01)
     step, skill, loss = 0, None, None
     last = None if lesson.skill_target is not None else lesson.mix_steps
@@ -166,7 +166,7 @@ def _skill(model, tokenizer, lesson: Lesson, count: int = 128) -> float:
     """Accuracy on training sums when the completion is made to begin with `<reasoning>`."""
     import torch
 
-    rng = random.Random(77)
+    rng = random.Random(77)  # noqa: S311  (draws sums)
     tasks: list[Sum] = [draw(rng, lesson.digits, held_out=False) for _ in range(count)]
     prompts = [f"<|user|>{t.question}<|assistant|><reasoning>" for t in tasks]
     batch = tokenizer(prompts, return_tensors="pt", padding=True, add_special_tokens=False, return_token_type_ids=False)

@@ -159,8 +159,15 @@ def of_csv(path: Path) -> Log:
     """A CSV export with a column a metric: W&B's history or chart, Trackio, or any table with a step.
 
     Raises:
-        UserError: no step column, or columns of several runs.
+        UserError: no step column, columns of several runs, or no CSV at all.
     """
+    try:
+        return _of_table(path)
+    except csv.Error as exc:
+        raise UserError("run", Problem(str(path), f"this cannot be read as CSV: {exc}", TAKEN)) from None
+
+
+def _of_table(path: Path) -> Log:
     with open(path, encoding="utf-8-sig", errors="replace", newline="") as file:
         table = csv.DictReader(file, dialect="excel-tab" if path.suffix.lower() == ".tsv" else "excel")
         header = [h for h in table.fieldnames or [] if h]

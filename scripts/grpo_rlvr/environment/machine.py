@@ -96,7 +96,7 @@ def ask_driver() -> tuple[list[Card], str | None]:
         return [], None
     command = ["nvidia-smi", f"--query-gpu={','.join(FIELDS)}", "--format=csv,noheader,nounits"]
     try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=SMI_S)
+        done = subprocess.run(command, capture_output=True, encoding="utf-8", errors="replace", timeout=SMI_S)  # noqa: S603  (our own list, no shell)
     except (OSError, subprocess.TimeoutExpired) as exc:
         return [], f"nvidia-smi gives no answer ({type(exc).__name__})"
     if done.returncode:
@@ -123,7 +123,7 @@ def ask_torch() -> dict[str, Any] | str | None:
     if find_spec("torch") is None:
         return None
     try:
-        done = subprocess.run([sys.executable, "-c", ASK_TORCH], capture_output=True, text=True, timeout=TORCH_S)
+        done = subprocess.run([sys.executable, "-c", ASK_TORCH], capture_output=True, encoding="utf-8", errors="replace", timeout=TORCH_S)  # noqa: S603  (our own list, no shell)
         return json.loads(done.stdout.strip().splitlines()[-1])
     except subprocess.TimeoutExpired:
         return f"importing torch took more than {TORCH_S} s"

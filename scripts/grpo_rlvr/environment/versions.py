@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from grpo_rlvr.environment.check import BLOCKED, OK, WARNING, Check
+from grpo_rlvr.packages import DECIDING
 
 ROOT = Path(__file__).resolve().parents[3]
 OWN = "grpo-rlvr-training"
@@ -101,7 +102,7 @@ def package_checks() -> list[Check]:
     for name, spec in ranges.items():
         if name in found and not allows(spec, found[name]):
             advice = f"python -m pip install '{name}{spec}'" + (f" (tested: {tested[name]})" if name in tested else "")
-            status = BLOCKED if name in ("trl", "torch", "transformers") else WARNING
+            status = BLOCKED if name in DECIDING else WARNING
             checks.append(Check(f"version-{name}", status, f"{name} {found[name]} is outside {spec}, for which this is made", advice))
     return checks + conflicts(found)
 

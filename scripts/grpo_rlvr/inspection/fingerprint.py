@@ -12,9 +12,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from grpo_rlvr.config import FILE_ARGS, Config
+from grpo_rlvr.config import Config
 from grpo_rlvr.inspection.jsonl import canonical, sha256
 from grpo_rlvr.inspection.model_files import model_part
+from grpo_rlvr.sections import FILE_ARGS
 
 LIBRARIES_OF = {"math": ("math-verify", "latex2sympy2_extended", "sympy"), "schema": ("jsonschema",)}
 SAID = {"reward_settings": "reward settings changed", "data": "training data changed"}
@@ -35,7 +36,7 @@ def reward_parts(config: Config, rewards: Sequence) -> dict:
     files = sorted({Path(f).resolve() for reward in rewards for f in reward.source_files})
     code: dict[str, str] = {}
     for path in files:
-        name, digest = _file_name(path), hashlib.sha256(path.read_bytes()).hexdigest()
+        name, digest = _file_name(path), hashlib.sha256(path.read_bytes().replace(b"\r\n", b"\n")).hexdigest()  # git may change line ends
         # Two files in different folders may share a bare name.
         code[name] = digest if name not in code else sha256(sorted([code[name], digest]))
     sections = [_plain(section) for section in config.rewards]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import contextlib
 import hashlib
 import json
@@ -34,7 +35,8 @@ def read_lines(path: Path) -> list[Line]:
 
 def parse_lines(data: bytes) -> list[Line]:
     lines = []
-    for number, raw in enumerate(data.split(b"\n"), 1):
+    # Some editors write a byte order mark before the first line.
+    for number, raw in enumerate(data.removeprefix(codecs.BOM_UTF8).split(b"\n"), 1):
         if not raw.strip():
             continue
         try:
@@ -109,7 +111,7 @@ def locked(folder: Path, name: str = ".lock", wait: bool = False) -> Iterator[No
     except ImportError:  # no such lock on this system
         yield
         return
-    with open(folder / name, "w") as handle:
+    with open(folder / name, "w", encoding="utf-8") as handle:
         try:
             fcntl.flock(handle, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as exc:

@@ -21,7 +21,7 @@ from grpo_rlvr.inspection.samples import COMPARED, SampleIds, append_samples, ma
 
 def draw_prompts(count: int, wanted: int, seed: int) -> list[int]:
     """Numbers of the training rows to inspect, without replacement; the same for the same seed."""
-    return random.Random(f"inspection prompts {seed}").sample(range(count), min(wanted, count))
+    return random.Random(f"inspection prompts {seed}").sample(range(count), min(wanted, count))  # noqa: S311  (draws prompts)
 
 
 def planned_header(config: Config, rows: Sequence[dict], backend: str | None = None) -> dict:

@@ -63,7 +63,7 @@ def select_rows(
         for i, unit, weight in _combined(kept, units, shares, old, new, len(samples))
     ]
     first, rest = [r for r in rows if r["kept"]], [r for r in rows if not r["kept"]]
-    random.Random(f"selection order {seed}").shuffle(rest)
+    random.Random(f"selection order {seed}").shuffle(rest)  # noqa: S311  (draws samples)
     return [*first, *rest]
 
 
@@ -122,7 +122,7 @@ def _draw_all(fresh: Sequence[Unit], have: dict[str, int], room: int, seed: int)
     for verdict, parts in strata.items():
         given = allot({name: len(units) for name, units in parts.items()}, quotas[verdict])
         for name in sorted(parts):
-            drawn += draw(parts[name], given[name], random.Random(f"selection {seed} {name}"))
+            drawn += draw(parts[name], given[name], random.Random(f"selection {seed} {name}"))  # noqa: S311  (draws samples)
     return drawn
 
 

@@ -168,7 +168,7 @@ def _longest_prompt_bytes(config: Config) -> int | None:
     column = config.data.columns.get("prompt", "prompt")
     longest = 0
     try:
-        with open(path, encoding="utf-8") as lines:
+        with open(path, encoding="utf-8-sig") as lines:
             for line in lines:
                 # A line is never shorter than its prompt, so most need not be parsed.
                 if len(line) > longest and line.strip():

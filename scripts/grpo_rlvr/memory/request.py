@@ -66,8 +66,8 @@ def with_settings(raw: dict[str, Any], pairs: list[str]) -> dict[str, Any]:
         if not equals or len(keys) < 2 or not all(keys):
             raise UserError("usage", Problem("--set", f"'{pair}' is not SECTION.KEY=VALUE", "write for example --set grpo.beta=0.01"))
         try:
-            value = yaml.safe_load(text)
-        except yaml.YAMLError:
+            value = yaml_file.read_value(text)
+        except (yaml.YAMLError, ValueError, RecursionError):
             raise UserError("usage", Problem("--set", f"the value of '{pair}' is no YAML", "put it in quotes")) from None
         place = raw
         for key in keys[:-1]:

@@ -146,7 +146,7 @@ def configured_client(
     if rubric_file is not None:
         path = context.resolve(rubric_file)
         try:
-            rubric = path.read_text(encoding="utf-8")
+            rubric = path.read_text(encoding="utf-8-sig")
         except (OSError, UnicodeDecodeError) as exc:
             raise UserError("config", Problem("args.rubric_file", f"{path} cannot be read: {exc}")) from None
         files.append(path)

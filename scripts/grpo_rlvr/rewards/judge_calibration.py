@@ -84,7 +84,7 @@ def split_labels(rows: Sequence[tuple[str, str, bool]], seed: int) -> dict[str, 
     for row in rows:
         groups[row[0] or row[1]].append(row)  # without a prompt every response is for itself
     order = sorted(groups)
-    random.Random(seed).shuffle(order)
+    random.Random(seed).shuffle(order)  # noqa: S311  (splits labels)
     order.sort(key=lambda prompt: -len(groups[prompt]))  # the large ones first, the small ones even things out
     parts: dict[str, list] = {name: [] for name in PARTS}
     counts = {name: [0, 0] for name in PARTS}

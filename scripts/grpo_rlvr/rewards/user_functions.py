@@ -183,7 +183,7 @@ def source_files(path: Path) -> tuple[Path, ...]:
             continue
         found.append(file)
         try:
-            tree = ast.parse(file.read_text(encoding="utf-8"))
+            tree = ast.parse(file.read_bytes())  # with its own encoding line or byte order mark
         except (SyntaxError, ValueError):
             continue
         for node in ast.walk(tree):

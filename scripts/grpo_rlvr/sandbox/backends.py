@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import importlib.util
 import os
+import select
 import shlex
 import shutil
 import subprocess
@@ -149,7 +150,9 @@ class Engine(Backend):
         if shutil.which(name) is None:
             raise MissingError("sandbox", Problem(name, f"{name} is not installed", INSTALL))
         try:
-            answer = subprocess.run([name, "version", "--format", "{{.Server.Version}}"], capture_output=True, text=True, timeout=20)
+            answer = subprocess.run(  # noqa: S603  (our own list, no shell)
+                [name, "version", "--format", "{{.Server.Version}}"], capture_output=True, encoding="utf-8", errors="replace", timeout=20
+            )
             said = answer.stderr.strip()[:200] if answer.returncode or not answer.stdout.strip() else ""
         except (OSError, subprocess.TimeoutExpired) as exc:
             said = str(exc)[:200]
@@ -202,6 +205,9 @@ def candidates(sandbox: str | Sequence[str], python: str | None, image: str) -> 
         engines = [(name, lambda name=name: Engine(name, image)) for name in ENGINES]
         makers = {"auto": [*(bubblewraps if sys.platform == "linux" else []), *engines], "bubblewrap": bubblewraps}.get(sandbox)
         makers = makers or [pair for pair in engines if pair[0] == sandbox]
+    if not hasattr(select, "poll"):  # Windows: pipes of processes cannot be waited for as they are here
+        yield "this system", MissingError("sandbox", Problem("this system", "Windows has no sandbox that is known here", "work in WSL2"))
+        return
     for name, make in makers:
         try:
             yield name, make()

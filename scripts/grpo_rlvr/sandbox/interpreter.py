@@ -75,7 +75,7 @@ def find_interpreter(wanted: str | None, uid: int) -> Interpreter:
 @cache
 def _ask(path: str) -> list | None:
     try:
-        done = subprocess.run([path, "-E", "-s", "-c", _ASK], capture_output=True, timeout=30, text=True)
+        done = subprocess.run([path, "-E", "-s", "-c", _ASK], capture_output=True, timeout=30, encoding="utf-8")  # noqa: S603  (a list, no shell)
         return json.loads(done.stdout)
     except (OSError, ValueError, subprocess.TimeoutExpired):
         return None

@@ -45,7 +45,7 @@ class Sandbox:
             self.end_command, self.end_environment = launch.end, launch.environment
             as_user = {} if launch.user is None else {"user": launch.user, "group": launch.user, "extra_groups": []}
             try:
-                self.process = subprocess.Popen(
+                self.process = subprocess.Popen(  # noqa: S603  (a list, no shell)
                     launch.command,
                     stdin=subprocess.PIPE,
                     stdout=subprocess.PIPE,
@@ -162,7 +162,7 @@ class Sandbox:
         self.process.wait()
         if self.end_command:
             with contextlib.suppress(OSError, subprocess.TimeoutExpired):
-                subprocess.run(self.end_command, capture_output=True, timeout=30, env=self.end_environment)
+                subprocess.run(self.end_command, capture_output=True, timeout=30, env=self.end_environment)  # noqa: S603  (a list, no shell)
 
     # ---- messages
     def _next(self, end: float) -> Any:

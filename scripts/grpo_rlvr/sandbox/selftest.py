@@ -182,7 +182,7 @@ def _is_running(name: str) -> bool:
         names = set()
         for folder in Path("/proc").glob("[0-9]*"):
             with contextlib.suppress(OSError):
-                names.add((folder / "comm").read_text().strip())
+                names.add((folder / "comm").read_text(encoding="utf-8", errors="replace").strip())
         if name not in names:
             return False
         time.sleep(0.05)

@@ -95,7 +95,7 @@ class ProgressCallback(TrainerCallback):
         except BrokenPipeError:
             # Whoever read along has gone; training goes on, and the file has the lines.
             say("stdout was closed; progress goes on in progress.jsonl")
-            self.out = open(os.devnull, "w")  # noqa: SIM115
+            self.out = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115
 
     def __enter__(self) -> ProgressCallback:
         return self

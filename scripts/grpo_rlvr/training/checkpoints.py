@@ -32,7 +32,7 @@ def is_complete(checkpoint: Path) -> bool:
         return False
     try:
         return isinstance(step_of(checkpoint), int) and all(_is_whole(path) for path in checkpoint.iterdir() if path.is_file())
-    except (OSError, ValueError, KeyError):
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, IndexError, RecursionError):  # whatever lies there in the place of a state
         return False
 
 

@@ -68,6 +68,6 @@ def from_nvidia_smi(visible: list[str], index: int) -> float | None:
     name = visible[index] if index < len(visible) and visible[index] else str(index)
     command = [program, f"--id={name}", "--query-gpu=temperature.gpu", "--format=csv,noheader,nounits"]
     try:
-        return float(subprocess.run(command, capture_output=True, text=True, timeout=5, check=True).stdout.strip())
+        return float(subprocess.run(command, capture_output=True, encoding="utf-8", errors="replace", timeout=5, check=True).stdout.strip())  # noqa: S603  (our own list, no shell)
     except (OSError, subprocess.SubprocessError, ValueError):
         return None

@@ -28,9 +28,6 @@ from grpo_rlvr.training.seen import Seen
 from grpo_rlvr.training.settings import build_grpo_config, bytes_on_disk, check_launch, check_machine
 from grpo_rlvr.training.setup import Setup
 from grpo_rlvr.training.vllm_server import server_problems
-from grpo_rlvr.trl_settings import installed_trl_version
-
-TESTED_TRL = "1.16"
 
 
 def check(config: Config, rows: Sequence[dict], held_out: Sequence[dict], planned: bool = False) -> list[Finding]:
@@ -49,10 +46,6 @@ def check(config: Config, rows: Sequence[dict], held_out: Sequence[dict], planne
         )
     world = trainers(config) if planned else processes(config)
     findings = lint(config, len(rows), world, look(config))
-    installed = installed_trl_version()
-    if not (installed or "").startswith(f"{TESTED_TRL}."):
-        message = f"TRL {installed} is installed; this was tested with {TESTED_TRL}"
-        findings.append(Finding("warning", "trl-version", message, f"pip install 'trl~={TESTED_TRL}.0'"))
     findings += both_sides(rows, held_out) + later_epochs(Setup(config, len(rows), world))
     findings += [Finding("error", p.where, p.message, p.fix) for p in server_problems(config)]
     return said(findings)

@@ -25,7 +25,7 @@ class ProgressLog:
     def append(self, line: dict) -> str:
         """Write one line, flushed to the disk, and return it as text."""
         self.path.parent.mkdir(parents=True, exist_ok=True)
-        text = json.dumps(line, ensure_ascii=False, allow_nan=False)
+        text = json.dumps(line, allow_nan=False)
         with open(self.path, "a", encoding="utf-8", errors="backslashreplace") as out:
             out.write(text + "\n")
             out.flush()

@@ -174,7 +174,7 @@ def start(made: Plan, machine: int, config: Config, python: str) -> None:
         return
     command = mine[-1]
     arguments = [python, "-m", "vllm.entrypoints.cli.main", *command.arguments[1:]] if command.role == "serve" else command.arguments
-    os.execvpe(arguments[0], arguments, {**os.environ, **_cpu(config), **command.environment})
+    os.execvpe(arguments[0], arguments, {**os.environ, **_cpu(config), **command.environment})  # noqa: S606  (a list, no shell)
 
 
 def _cpu(config: Config) -> dict[str, str]:

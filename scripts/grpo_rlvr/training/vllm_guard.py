@@ -16,7 +16,7 @@ PATIENCE_S = 15.0
 
 
 def main(command: list[str]) -> int:
-    child = subprocess.Popen(command, stdin=subprocess.DEVNULL, start_new_session=True)
+    child = subprocess.Popen(command, stdin=subprocess.DEVNULL, start_new_session=True)  # noqa: S603  (a list, no shell)
     signal.signal(signal.SIGTERM, lambda *_: end(child))
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the training: the step it finishes needs the server
     threading.Thread(target=wait_for_end_of_input, args=(child,), daemon=True).start()

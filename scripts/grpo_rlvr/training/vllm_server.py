@@ -123,7 +123,7 @@ class VllmServer:
             log.write(f"\n$ {shlex.join(self.command)}\n".encode())
             log.flush()
             guarded = [sys.executable, str(GUARD), *self.command]
-            self.guard = subprocess.Popen(
+            self.guard = subprocess.Popen(  # noqa: S603  (a list, no shell)
                 guarded, env=self.environment, stdin=subprocess.PIPE, stdout=log, stderr=subprocess.STDOUT, start_new_session=True
             )
         try:

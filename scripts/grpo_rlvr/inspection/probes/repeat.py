@@ -49,7 +49,7 @@ def pickling(subject: Subject) -> dict:
     """Whether each reward can be sent to another process, as data loaders and launchers with several processes may ask."""
     for reward in subject.rewards:
         try:
-            pickle.loads(pickle.dumps(reward.function))
+            pickle.loads(pickle.dumps(reward.function))  # noqa: S301  (what was pickled a moment ago)
         except Exception as exc:  # pickle raises whatever the object raises
             message = f"{reward.name} cannot be pickled ({type(exc).__name__}: {str(exc)[:120]}): define it at the top of its module"
             return finding("pickling", "warning", message)

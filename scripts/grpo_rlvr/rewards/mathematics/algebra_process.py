@@ -7,14 +7,14 @@ import contextlib
 import json
 import logging
 import os
-import select
+import queue
 import signal
 import subprocess
 import sys
 import threading
-import time
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import IO
 
 from grpo_rlvr.errors import missing_package
 from grpo_rlvr.rewards.base import Memo
@@ -46,9 +46,11 @@ class AlgebraProcess:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._process: subprocess.Popen | None = None
-        self._buffer = b""
+        self._reader: threading.Thread | None = None
+        self._lines: queue.SimpleQueue[bytes] = queue.SimpleQueue()
         self._known = Memo(20_000)
-        os.register_at_fork(after_in_child=self._after_fork)
+        if hasattr(os, "register_at_fork"):  # not on Windows, where nothing forks
+            os.register_at_fork(after_in_child=self._after_fork)
         atexit.register(self.stop)
 
     def ask(self, questions: list[Question], cpu_s: float) -> list[bool | None]:
@@ -69,12 +71,13 @@ class AlgebraProcess:
     def stop(self) -> None:
         """Ends the worker, if there is one, and waits for it."""
         process, self._process = self._process, None
-        self._buffer = b""
         if process is None:
             return
         with contextlib.suppress(OSError):
             process.kill()
         process.wait()
+        if self._reader is not None:
+            self._reader.join()  # before its pipe is closed, whose number another file may get
         for pipe in (process.stdin, process.stdout):
             with contextlib.suppress(OSError):
                 pipe.close()
@@ -116,7 +119,7 @@ class AlgebraProcess:
             self._process.wait(timeout=0.2)
         code = self._process.returncode
         self.stop()
-        return "late" if code is None or code == -signal.SIGPROF else "died"
+        return "late" if code is None or code == -getattr(signal, "SIGPROF", 0) else "died"
 
     def _start(self) -> bool:
         code = (
@@ -124,11 +127,13 @@ class AlgebraProcess:
             "from grpo_rlvr.bytecode import leave_none_here; leave_none_here(); "
             "from grpo_rlvr.rewards.mathematics.algebra_worker import main; main()"
         )
-        self._buffer = b""
         # -P: the working folder stays off the path, a user's file there must not become a library.
         command = [sys.executable, "-P", "-c", code]
         pipe = subprocess.PIPE
-        self._process = subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=subprocess.DEVNULL, bufsize=0, start_new_session=True)
+        self._process = subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=subprocess.DEVNULL, bufsize=0, start_new_session=True)  # noqa: S603  (our own list, no shell)
+        self._lines = queue.SimpleQueue()
+        self._reader = threading.Thread(target=_pass_on, args=(self._process.stdout, self._lines), daemon=True)
+        self._reader.start()
         reply = self._reply(START_S)
         if reply is not None and "ready" in reply:
             return True
@@ -140,32 +145,34 @@ class AlgebraProcess:
 
     def _reply(self, wait_s: float) -> dict | None:
         """The next line as an object; None at the end of the stream or of the time."""
-        deadline = time.monotonic() + wait_s
-        stream = self._process.stdout
-        poll = select.poll()
-        poll.register(stream, select.POLLIN)
-        while b"\n" not in self._buffer:
-            left = deadline - time.monotonic()
-            if left <= 0 or not poll.poll(left * 1000):
-                return None
-            chunk = os.read(stream.fileno(), 65536)
-            if not chunk:
-                return None
-            self._buffer += chunk
-        line, _, self._buffer = self._buffer.partition(b"\n")
-        return json.loads(line)
+        try:
+            line = self._lines.get(timeout=wait_s)
+        except queue.Empty:
+            return None
+        return json.loads(line) if line else None
 
     def _after_fork(self) -> None:
         """In a forked child: the parent's worker is the parent's; only our copies of its pipes are closed."""
         process, self._process = self._process, None
         self._lock = threading.Lock()
         self._known = Memo(20_000)
-        self._buffer = b""
+        self._reader = None
         if process is not None:
             process.returncode = 0  # never waited for here
             for pipe in (process.stdin, process.stdout):
                 with contextlib.suppress(OSError):
                     pipe.close()
+
+
+def _pass_on(stream: IO[bytes], lines: queue.SimpleQueue[bytes]) -> None:
+    """Each line of the worker, then an empty one at the end: a thread can be waited for with a limit on every system, a pipe cannot."""
+    rest = b""
+    with contextlib.suppress(OSError):
+        while chunk := os.read(stream.fileno(), 65536):
+            *whole, rest = (rest + chunk).split(b"\n")
+            for line in whole:
+                lines.put(line)
+    lines.put(b"")
 
 
 ALGEBRA = AlgebraProcess()

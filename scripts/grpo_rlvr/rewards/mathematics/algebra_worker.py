@@ -16,7 +16,7 @@ MEMORY_BYTES = 4 * 2**30
 
 def main() -> None:
     """Answers until stdin ends. Each request is `{"gold", "answer", "percent", "decimal_comma", "cpu_s"}`, texts normalised."""
-    out = os.fdopen(os.dup(1), "w", buffering=1)
+    out = os.fdopen(os.dup(1), "w", buffering=1, encoding="utf-8")
     os.dup2(2, 1)  # a library that prints must not reach the protocol
     try:
         _limit_memory()
@@ -33,19 +33,26 @@ def main() -> None:
         request = json.loads(line)
         # The default action of this timer ends the process whatever it is doing, also inside one huge power,
         # and counts this process's own work: a busy machine turns no right answer wrong.
-        signal.setitimer(signal.ITIMER_PROF, request["cpu_s"])
+        _end_after(request["cpu_s"])
         try:
             how = Reading(request["percent"], request["decimal_comma"])
             verdict = same(read(request["gold"], how), read(request["answer"], how), algebra)
         except (Exception, RecursionError):
             verdict = False
-        signal.setitimer(signal.ITIMER_PROF, 0)
+        _end_after(0)
         out.write(json.dumps({"same": bool(verdict)}) + "\n")
 
 
-def _limit_memory() -> None:
-    import resource
+def _end_after(cpu_s: float) -> None:
+    if hasattr(signal, "setitimer"):  # on Windows the caller's clock is the only limit
+        signal.setitimer(signal.ITIMER_PROF, cpu_s)
 
+
+def _limit_memory() -> None:
+    try:
+        import resource
+    except ImportError:  # Windows
+        return
     soft, hard = resource.getrlimit(resource.RLIMIT_AS)
     if hard == resource.RLIM_INFINITY or hard > MEMORY_BYTES:
         # macOS refuses this limit; the time limit still holds there.

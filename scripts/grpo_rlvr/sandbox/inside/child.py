@@ -176,7 +176,7 @@ def _waited_s():
     for process in _processes():
         with contextlib.suppress(OSError):
             for thread in os.listdir(f"/proc/{process}/task"):
-                with contextlib.suppress(OSError, ValueError, IndexError), open(f"/proc/{process}/task/{thread}/schedstat") as file:
+                with contextlib.suppress(OSError, ValueError, IndexError), open(f"/proc/{process}/task/{thread}/schedstat", encoding="ascii") as file:
                     waited[process, thread] = int(file.read().split()[1]) / 1e9
     return waited
 
