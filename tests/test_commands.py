@@ -85,12 +85,17 @@ def split(command: Command) -> tuple[str, str, list[str]]:
 
 
 def make(command: Command, folder: Path) -> None:
-    """The target is there (make itself says so), and ARGS are those of the script that it starts."""
-    done = subprocess.run([*words_of(command.text), "--dry-run", f"VENV={folder}/none"], cwd=ROOT, capture_output=True, text=True)
+    """The target is there (make itself says so), what is set can be set, and ARGS are those of the script that it starts."""
+    done = subprocess.run(
+        [*words_of(command.text), "--dry-run", f"VENV={folder}/none", f"PYTHON={sys.executable}"], cwd=ROOT, capture_output=True, text=True
+    )
     assert done.returncode == 0, done.stderr
     for word in words_of(command.text)[2:]:
-        assert word.startswith("ARGS=") and words_of(command.text)[1] == "quickstart"
-        parsers_of("quickstart.py")[""].parse_args(shlex.split(word.removeprefix("ARGS=")))
+        name, _, value = word.partition("=")
+        assert f"\n{name} ?=" in (ROOT / "Makefile").read_text(encoding="utf-8")
+        if name == "ARGS":
+            assert words_of(command.text)[1] == "quickstart"
+            parsers_of("quickstart.py")[""].parse_args(shlex.split(value))
 
 
 def pip(command: Command, folder: Path) -> None:
@@ -181,6 +186,11 @@ CLASSES: tuple[tuple[str, Callable[[Command, Path], None]], ...] = (
     (r"trl vllm-serve", module),
     (r"make( .*)?", make),
     (r"(\.venv/bin/)?pip install .*", pip),
+    (r"uv run SKILL/scripts/NAME\.py", in_test("tests/package/test_declared.py::test_uv_runs_a_light_script")),
+    (
+        r"unzip dist/grpo-rlvr-training\.zip -d \.agents/skills",
+        in_test("tests/package/test_archive.py::test_it_unpacks_to_one_folder_of_the_skills_name"),
+    ),
     (r"ssh -N -L", in_test("tests/inspection/test_web.py::test_it_says_where_it_is_and_ends_with_a_summary")),
     (r"(PY (SKILL/scripts|DIR/train)/)?(scripts/)?\w+\.py( .*)?", parsed),
     (rf"({'|'.join(INSPECT)}) .*", parsed),

@@ -39,9 +39,9 @@ def test_no_block_hides_behind_another_language():
 
 @pytest.mark.parametrize("path", DOCUMENTS, ids=lambda p: p.name)
 def test_each_file_named_is_there(path):
-    parts = "|".join(sorted(p.name for p in ROOT.iterdir() if p.is_dir() and p.name not in ("inspection", "runs")))
+    parts = "|".join(sorted(p.name for p in ROOT.iterdir() if p.is_dir() and p.name not in ("inspection", "runs", "tools")))
     named = {m for span in spans(text_of(path)) for m in re.findall(rf"(?<![\w/.-])(?:SKILL/)?((?:{parts})/[\w./-]*\w)", span)}
-    assert [name for name in sorted(named) if not (ROOT / name).exists()] == []
+    assert [name for name in sorted(named - {"scripts/NAME.py"}) if not (ROOT / name).exists()] == []
 
 
 def test_the_plan_of_the_house_names_what_is_there():

@@ -197,7 +197,6 @@ def test_a_careless_reward_trained_anyway_is_caught_while_reward_and_truth_part(
         found = {f["finding"]: f for f in result["findings"] if f["severity"] == "error"}
         assert result["found"] and set(found) >= {"probe", "gold"} and "reward and truth part" in found["gold"]["message"]
     assert late["step"] == 22 and "logged_mean_tokens" in late["now"]
-    assert any(f["finding"] == "new_kind" for f in late["findings"])
     # The oracle, which shares no code with what found it, agrees: the reward rises while the truth falls.
     folders = (config.inspection_folder, steps / "000012", steps / "000022")
     truth = [sum(oracle(s["completion"][0]["content"], s["columns"]["answer"]) for s in x) / len(x) for x in map(load_samples, folders)]
