@@ -16,17 +16,13 @@ from pathlib import Path
 
 EVALS = Path(__file__).resolve().parent
 ROOT = EVALS.parent
-sys.path[:0] = [str(EVALS), str(ROOT / "scripts")]
+sys.path[:0] = [str(EVALS), str(ROOT / "scripts"), str(ROOT / "tools")]
 
 from graders.task import inputs, tasks  # noqa: E402
+from package import collect  # noqa: E402
 
 SKILL_FOLDER = ".agents/skills"
 SKILL_NAME = "grpo-rlvr-training"
-# What a user unzips. Graders and tests hold the answers, so an agent must not find them.
-OF_THE_SKILL = (
-    "SKILL.md", "README.md", "LICENSE", "ATTRIBUTION.md", "CHANGELOG.md", "pyproject.toml", "constraints.txt",
-    "scripts", "references", "templates", "examples",
-)  # fmt: skip
 
 
 def prepare(task: dict, folder: Path, skill_folder: str | None) -> None:
@@ -48,13 +44,10 @@ def prepare(task: dict, folder: Path, skill_folder: str | None) -> None:
 
 
 def install_skill(target: Path) -> None:
-    for name in OF_THE_SKILL:
-        source = ROOT / name
-        if source.is_dir():
-            shutil.copytree(source, target / name, ignore=shutil.ignore_patterns("__pycache__", "*.egg-info"))
-        elif source.is_file():
-            target.mkdir(parents=True, exist_ok=True)
-            shutil.copy(source, target / name)
+    """What a user unzips: graders and tests hold the answers, so an agent must not find them."""
+    for name, content in collect(ROOT).items():
+        (target / name).parent.mkdir(parents=True, exist_ok=True)
+        (target / name).write_bytes(content)
 
 
 def write_random_model(folder: Path) -> None:

@@ -23,8 +23,7 @@ from pathlib import Path, PurePosixPath
 
 ROOT = Path(__file__).resolve().parents[1]
 NAME = "grpo-rlvr-training"  # of the skill, of the top folder, of the file
-FILES = ("SKILL.md", "README.md", "CHANGELOG.md", "LICENSE", "pyproject.toml", "constraints.txt")
-IF_THERE = ("ATTRIBUTION.md",)
+FILES = ("SKILL.md", "README.md", "CHANGELOG.md", "LICENSE", "ATTRIBUTION.md", "pyproject.toml", "constraints.txt")
 FOLDERS = (".claude-plugin", "agents", "examples", "references", "scripts", "templates")
 NOT_IN_FOLDERS = re.compile(r"(^|/)(__pycache__|\.(?!claude-plugin)[^/]*|[^/]*\.(pyc|egg-info)|runs|build|dist)(/|$)")
 WHEN = (1980, 1, 1, 0, 0, 0)  # the first moment that the format can hold
@@ -91,7 +90,7 @@ def _listed(root: Path) -> list[str]:
 
 
 def _belongs(name: str) -> bool:
-    return name in (*FILES, *IF_THERE) or (name.split("/")[0] in FOLDERS and "/" in name and not NOT_IN_FOLDERS.search(name))
+    return name in FILES or (name.split("/")[0] in FOLDERS and "/" in name and not NOT_IN_FOLDERS.search(name))
 
 
 def _wrong_names(names: list[str]) -> list[str]:
