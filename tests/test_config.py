@@ -696,3 +696,13 @@ def test_addresses_of_rewards_with_drives_and_backslashes(tmp_path, use):
 @pytest.mark.parametrize("name", [r"C:\x\train.jsonl", "C:/x/train.jsonl", "C:/x/train", r"data\train"])
 def test_windows_paths_are_no_names_on_the_hub(name):
     assert not looks_like_hub_name(name)
+
+
+def test_a_file_for_trls_own_command_is_told_where_each_line_belongs(tmp_path):
+    text = "model_name_or_path: o/m\ndataset_name: o/d\nlearning_rate: 1e-6\nwarmup_ratio: 0.1\nlearning_rat: 1\n"
+    found = problems(tmp_path, text)
+    assert set(found) == {"model_name_or_path", "dataset_name", "learning_rat", "grpo", "grpo.warmup_ratio", "model", "data", "rewards"}
+    assert "write model.name_or_path" in found["model_name_or_path"] and "write data.train" in found["dataset_name"]
+    assert "warmup_steps" in found["grpo.warmup_ratio"]
+    flat = problems(tmp_path, BASE + "beta: 0.0\ngrpo: {learning_rate: 1e-6}\n")["grpo"]
+    assert flat == "a TRL setting stands at the first level of the file: beta | put it under `grpo:`"

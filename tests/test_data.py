@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import dataclass
 
 import pytest
@@ -8,6 +9,7 @@ from conftest import write_rows
 from grpo_rlvr.config import load_config
 from grpo_rlvr.data import check_rows, load_rows, to_dataset
 from grpo_rlvr.errors import GoldError, UserError
+from grpo_rlvr.rewards import build_rewards
 
 
 def rows_of(project, text_or_rows, name="train.jsonl", config_edit=("", "")):
@@ -149,3 +151,20 @@ def test_nothing_behind_the_limit_is_read(project, kind):
     config = project / "config.yaml"
     config.write_text(config.read_text().replace("train: train.jsonl", f"train: {path.name}, limit: 3"))
     assert [row["answer"] for row in load_rows(load_config(config), "train")] == ["1", "2", "3"]
+
+
+def test_rows_keep_their_numbers_where_others_are_held_out(project):
+    rows = [{"prompt": f"{i}+1?", "answer": "" if i in (17, 31) else str(i + 1)} for i in range(40)]
+    config = project / "config.yaml"
+    config.write_text(config.read_text().replace("eval: eval.jsonl", "eval_split: 0.2").replace("{use: exact}", "{use: math}"))
+    write_rows(project / "train.jsonl", rows)
+    config = load_config(config)
+    train, held_out = load_rows(config, "train"), load_rows(config, "eval")
+    assert all(row["prompt"] == rows[int(row["row_id"].partition(":")[2])]["prompt"] for row in [*train, *held_out])
+    bad = []
+    for place, part in (("data.train", train), ("data.eval", held_out)):
+        try:
+            check_rows(build_rewards(config), part, place)
+        except GoldError as exc:
+            bad += [p.where for p in exc.problems]
+    assert sorted(int(n) for where in bad for n in re.findall(r"\d+", where.removesuffix("(from 0)"))) == [17, 31]

@@ -154,13 +154,16 @@ def test_tables_name_settings_that_exist():
 
 def test_an_old_recipe_is_told_which_of_its_silent_defaults_have_changed():
     (problem,) = grpo_section.silent_defaults({"max_prompt_length": 512, "beta": 0.04})
-    assert "loss_type (grpo before 0.17, bnpo before 0.22, now dapo)" in problem.message and "temperature (0.9" in problem.message
-    assert "beta" not in problem.message and "variant: grpo" in problem.fix
+    assert "loss_type (grpo before 0.16, bnpo before 0.22, now dapo)" in problem.message and "temperature (0.9" in problem.message
+    assert "beta" not in problem.message and "variant: grpo" in problem.fix and "use_bias_correction_kl (false before 1.10" in problem.message
+    assert "vllm_" not in problem.message
+    (problem,) = grpo_section.silent_defaults({"max_prompt_length": 512, "beta": 0.0, "use_vllm": True})
+    assert "vllm_mode (server before 1.0, now colocate)" in problem.message and "use_bias_correction_kl" not in problem.message
     assert set(EARLIER_DEFAULTS) <= set(settings().by_name)
 
 
 @pytest.mark.parametrize(
-    "written", [{"beta": 0.04}, {"max_prompt_length": 512, "loss_type": "grpo", "beta": 0.0, "temperature": 1.0, "max_completion_length": 256}]
+    "written", [{"beta": 0.04}, {"max_prompt_length": 512, "beta": 0.0, **dict.fromkeys(set(EARLIER_DEFAULTS) - {"beta"}, 1)}]
 )
 def test_a_recipe_of_today_or_one_that_says_all_is_not(written):
     assert grpo_section.silent_defaults(written) == []

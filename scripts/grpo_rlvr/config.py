@@ -194,13 +194,14 @@ def config_from(raw: dict, path: Path) -> Config:
 
 def _build(raw: dict, path: Path) -> Config:
     schema = _schema()
-    written = {k: v for k, v in raw.items() if k != "grpo"}
-    values, problems = schema_check.check(written, schema)
-    problems = [_with_place(p, schema) for p in problems]
+    flat, of_flat = grpo_section.of_flat_recipe(raw, schema["properties"])
+    elsewhere = {"grpo", *flat, *(p.where for p in of_flat)}
+    values, problems = schema_check.check({k: v for k, v in raw.items() if k not in elsewhere}, schema)
+    problems = of_flat + [_with_place(p, schema) for p in problems]
     grpo = raw.get("grpo")
-    if grpo is None:
-        grpo = {}
-    elif isinstance(grpo, dict):
+    if grpo is None or (flat and isinstance(grpo, dict)):
+        grpo = {**flat, **(grpo or {})}
+    if isinstance(grpo, dict):
         of_old = [] if values.get("variant") else grpo_section.silent_defaults(grpo)
         grpo, found = grpo_section.check_settings(grpo)
         problems += found + of_old

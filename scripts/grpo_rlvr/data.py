@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from grpo_rlvr.config import Config
-from grpo_rlvr.data_files import SHOWN, numbers, read_source
+from grpo_rlvr.data_files import SHOWN, numbers, read_source, row_number
 from grpo_rlvr.data_split import held_out_rows
 from grpo_rlvr.errors import GoldError, Problem, UserError
 
@@ -40,7 +40,7 @@ def load_rows(config: Config, split: str, limit: int | None = None) -> list[dict
         limit: keep only the first rows; the checks cover the rows that are kept.
 
     Returns:
-        Rows in file order, each with `row_id` ("train:0", ...), `prompt` and the other columns.
+        Rows in file order, each with `row_id` ("train:0", ..., the number is that in the source), `prompt` and the other columns.
 
     Raises:
         UserError: no such file, no rows, a missing column, an empty prompt, a reserved column name; all problems at once.
@@ -59,15 +59,21 @@ def raw_lines(config: Config, split: str) -> list[str]:
     return [lines[i] for i in _load(config, split)[1]]
 
 
+def places_in_source(config: Config, split: str) -> tuple[list[int], int]:
+    """Where each row of `load_rows` stands in its source, from 0, and how many rows that has: a split and `max_prompt_tokens` leave some out."""
+    _, at, total = _load(config, split)
+    return at, total
+
+
 def _source(config: Config, split: str) -> str | None:
     return config.data.eval if split == "eval" and config.data.eval_split is None else config.data.train
 
 
-def _load(config: Config, split: str, limit: int | None = None) -> tuple[list[dict[str, Any]], list[int]]:
-    """The rows, and where in the source each stands."""
+def _load(config: Config, split: str, limit: int | None = None) -> tuple[list[dict[str, Any]], list[int], int]:
+    """The rows, where in the source each stands, and how many that has."""
     source = _source(config, split)
     if source is None:
-        return [], []
+        return [], [], 0
     place = f"data.{split}"
     rows = read_source(config, source, place)
     if not rows:
@@ -87,7 +93,7 @@ def _load(config: Config, split: str, limit: int | None = None) -> tuple[list[di
             raise UserError("data", Problem(place, message, "raise data.max_prompt_tokens"))
         rows, at = [rows[i] for i in kept], [at[i] for i in kept]
     _plain_columns(rows, [*every, *_other_split(config, split)])
-    return [{ROW_ID: f"{split}:{i}", **row} for i, row in enumerate(rows)], at
+    return [{ROW_ID: f"{split}:{i}", **row} for i, row in zip(at, rows, strict=True)], at, len(every)
 
 
 def _chosen(config: Config, split: str, rows: list[dict], place: str) -> list[int]:
@@ -129,7 +135,7 @@ def check_rows(rewards: Sequence, rows: Sequence[dict], place: str = "data.train
         for i, row in enumerate(rows):
             reason = reward.gold_problem(row)
             if reason is not None:
-                bad.setdefault(reason, []).append(i)
+                bad.setdefault(reason, []).append(row_number(row, i))
         problems += [
             Problem(f"{place} {numbers(where)}", f"reward '{reward.name}': {reason}", "mend or remove these rows") for reason, where in bad.items()
         ]

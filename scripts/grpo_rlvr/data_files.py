@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from itertools import islice
 from pathlib import Path
 
@@ -131,3 +131,9 @@ def numbers(indices: Iterable[int]) -> str:
     indices = list(indices)
     shown = ", ".join(map(str, indices[:SHOWN]))
     return f"row{'s' if len(indices) > 1 else ''} {shown}" + (f" and {len(indices) - SHOWN} more" if len(indices) > SHOWN else "") + " (from 0)"
+
+
+def row_number(row: Mapping, position: int) -> int:
+    """Where a row stands in its source, from 0: as its `row_id` says, since a split and a longest prompt leave rows out; else `position`."""
+    number = str(row.get("row_id", "")).rpartition(":")[2]
+    return int(number) if number.isdecimal() else position

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from functools import lru_cache
 from typing import Any
 
 from grpo_rlvr import schema_check
 from grpo_rlvr.errors import Problem
-from grpo_rlvr.trl_removed import EARLIER_DEFAULTS
+from grpo_rlvr.trl_removed import EARLIER_DEFAULTS, RESTS_ON
 from grpo_rlvr.trl_settings import REMOVED, Setting, Settings, settings
 
 # What TRL takes but checks late (after the model is loaded and a batch generated) or not at all.
@@ -64,6 +64,15 @@ _RANGES: dict[str, dict] = {
     **{name: {"minimum": 0, "maximum": 1} for name in ("min_p", "top_entropy_quantile", "ref_model_mixup_alpha")},
 }
 
+# Arguments of `trl grpo` that are no settings of GRPOConfig, and what they are here.
+FIRST_LEVEL = {
+    "model_name_or_path": "model.name_or_path", "model_revision": "model.revision", "torch_dtype": "model.dtype", "dtype": "model.dtype",
+    "dataset_name": "data.train", "dataset_config": "data.train: owner/name:configuration:split", "dataset_train_split": "data.train: owner/name:split",
+    "dataset_test_split": "data.eval", "datasets": "data.train", "reward_funcs": "rewards", "reward_model_name_or_path": "rewards",
+    "use_peft": "model.lora", "lora_r": "model.lora.r", "lora_alpha": "model.lora.alpha", "lora_dropout": "model.lora.dropout",
+    "lora_target_modules": "model.lora.target_modules", "load_in_4bit": "model.lora.quantize: nf4", "attn_implementation": "grpo.model_init_kwargs",
+}  # fmt: skip
+
 # Where the annotation and what works differ: TRL maps the booleans of scale_rewards, fsdp takes true or a list, and
 # a null number of generations fails in TRL's own arithmetic.
 _ALSO = {"scale_rewards": ["boolean"], "fsdp": ["boolean", "array"]}
@@ -102,15 +111,37 @@ def check_settings(written: Mapping[Any, Any], known: Settings | None = None) ->
     return values, problems
 
 
+def of_flat_recipe(raw: Mapping[Any, Any], sections: Collection[str], known: Settings | None = None) -> tuple[dict[Any, Any], list[Problem]]:
+    """A file for TRL's own command has its settings at the first level: those that are TRL's, now or once, and where all of them belong.
+
+    Args:
+        raw: the whole file.
+        sections: names that our first level has.
+    """
+    known = known or settings()
+    own = {name: value for name, value in raw.items() if name not in sections and (name in known.by_name or name in REMOVED)}
+    problems = [
+        Problem(name, f"an argument of TRL's own command (`trl grpo`), which is `{FIRST_LEVEL[name]}` here", f"write {FIRST_LEVEL[name]}")
+        for name in raw
+        if name in FIRST_LEVEL and name not in sections
+    ]
+    if own:
+        shown = ", ".join(map(str, list(own)[:8])) + (f" and {len(own) - 8} more" if len(own) > 8 else "")
+        one = len(own) == 1
+        message = f"{'a TRL setting stands' if one else f'{len(own)} TRL settings stand'} at the first level of the file: {shown}"
+        problems.append(Problem("grpo", message, f"put {'it' if one else 'them'} under `grpo:`"))
+    return own, problems
+
+
 def silent_defaults(written: Mapping[Any, Any], known: Settings | None = None) -> list[Problem]:
     """A recipe with removed settings leaves others to the defaults of its day; one problem that names those which have changed since."""
     known = known or settings()
     if not any(name in REMOVED and not REMOVED[name].deprecated and name not in known.by_name for name in written):
         return []
     changed = [
-        f"{name} ({', '.join(f'{value} before {release}' for value, release in old)}, now {known.by_name[name].default})"
+        f"{name} ({', '.join(f'{value} before {release}' for value, release in old)}, now {str(known.by_name[name].default).lower()})"
         for name, old in EARLIER_DEFAULTS.items()
-        if name not in written and name in known.by_name
+        if name not in written and name in known.by_name and (name not in RESTS_ON or written.get(*RESTS_ON[name]))
     ]
     if not changed:
         return []

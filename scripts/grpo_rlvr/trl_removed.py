@@ -64,10 +64,17 @@ REMOVED: dict[str, Removed] = {
     "use_legacy_prediction_loop": Removed("delete the line", _V5),
 }
 
-# What a recipe meant where it was silent: the default before each release. Source: TRL's grpo_config.py, read in 0.15.2 to 0.22.2 and 1.10.
+# What a recipe meant where it was silent: the default before each release. Source: TRL's grpo_config.py and loss, in 28 releases from 0.15.2 to 1.16.0.
 EARLIER_DEFAULTS: dict[str, tuple[tuple[str, str], ...]] = {
-    "loss_type": (("grpo", "0.17"), ("bnpo", "0.22")),
+    "loss_type": (("grpo", "0.16"), ("bnpo", "0.22")),
     "beta": (("0.04", "0.19"),),
     "temperature": (("0.9", "0.18"),),
+    "top_k": (("50", "0.18"),),
     "max_completion_length": (("256", "1.10"),),
+    "gradient_checkpointing": (("false", "0.22"),),
+    "use_bias_correction_kl": (("false", "1.10"),),
+    "vllm_mode": (("server", "1.0"),),
+    "vllm_importance_sampling_correction": (("false", "0.23"),),
 }
+# Without it, or with 0 in it, the setting beside it changes nothing.
+RESTS_ON = {"use_bias_correction_kl": ("beta", 0.04), "vllm_mode": ("use_vllm", False), "vllm_importance_sampling_correction": ("use_vllm", False)}

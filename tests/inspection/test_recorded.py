@@ -3,9 +3,10 @@ from __future__ import annotations
 import json
 
 import pytest
+from grpo_rlvr.config import load_config
 from grpo_rlvr.data import load_rows
 from grpo_rlvr.errors import UserError
-from grpo_rlvr.inspection.recorded import read_recorded
+from grpo_rlvr.inspection.recorded import import_recorded, read_recorded
 from grpo_rlvr.rewards import build_rewards
 
 
@@ -58,7 +59,7 @@ def test_all_bad_lines_are_reported_with_numbers(read):
         )
     said = {p.where: p.message for p in caught.value.problems}
     assert set(said) == {f"recorded.jsonl line {n}" for n in (2, 3, 4, 5, 6, 7, 8, 9)} | {""}
-    assert "rows 0 to 5" in said["recorded.jsonl line 3"] and said["recorded.jsonl line 4"] == "no completion"
+    assert "6 rows, numbered from 0" in said["recorded.jsonl line 3"] and said["recorded.jsonl line 4"] == "no completion"
     assert "neither a prompt nor a prompt_index" in said["recorded.jsonl line 5"]
     assert "needs the column answer" in said["recorded.jsonl line 6"]
     assert said["recorded.jsonl line 7"].count(";") == 2
@@ -82,3 +83,20 @@ def test_missing_and_empty_files(read, tmp_path):
         read_recorded(tmp_path / "none.jsonl", [], [])
     with pytest.raises(UserError, match="is empty"):
         read("")
+
+
+def test_a_row_number_is_the_files_where_others_are_held_out(project, capsys):
+    project.data(20)
+    project.write()
+    project.config_path.write_text(project.config_path.read_text().replace("{train: train.jsonl}", "{train: train.jsonl, eval_split: 0.3}"))
+    config = load_config(project.config_path)
+    path = project.folder / "all.jsonl"
+    path.write_text("".join(json.dumps({"prompt_index": i, "completion": f"<answer>{i + 15}</answer>"}) + "\n" for i in range(20)))
+    rows = load_rows(config, "train")
+    samples = import_recorded(path, config, build_rewards(config), rows)
+    assert len(samples) == len(rows) < 20
+    assert all(s["completion"] == f"<answer>{s['columns']['answer']}</answer>" and s["prompt"] == rows[s["prompt_index"]]["prompt"] for s in samples)
+    assert f"{20 - len(rows)} of 20 completions in all.jsonl answer rows that are held out" in capsys.readouterr().err
+    path.write_text('{"prompt_index": 20, "completion": "a"}\n')
+    with pytest.raises(UserError, match="prompt_index is 20"):
+        import_recorded(path, config, build_rewards(config), rows)

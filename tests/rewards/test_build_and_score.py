@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import math
 import pickle
+import re
 import textwrap
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from grpo_rlvr.config import REWARDS
+from conftest import ROOT
+from grpo_rlvr.config import REWARDS, load_config
+from grpo_rlvr.data import check_rows
 from grpo_rlvr.errors import GoldError, UserError
 from grpo_rlvr.rewards import REGISTRY, BuiltReward, OpenAIJudgeClient, build_rewards, registry, save_calibration, score_all, verdicts
+from grpo_rlvr.rewards.dataset_check import check_dataset
 from grpo_rlvr.rewards.judge_calibration import SCHEMA
 from grpo_rlvr.rewards.judge_verdict import snapshot
 from grpo_rlvr.rewards.scoring import checked_values
@@ -251,3 +255,17 @@ def test_a_broken_schema_passes_through_as_gold_error(base):
 
 def test_a_column_may_be_named_like_our_own_parameters():
     assert score_all([made("a", lambda completions, rewards, **k: [float(r) for r in rewards])], ["x"], rewards=[0.5]).total == [0.5]
+
+
+def test_the_documents_reward_object_works_from_a_config(tmp_path):
+    document = (ROOT / "references" / "reward-functions.md").read_text(encoding="utf-8")
+    (block,) = (b for b in re.findall(r"```python\n(.*?)```", document, re.DOTALL) if "class Within" in b)
+    (tmp_path / "rewards.py").write_text(block)
+    (tmp_path / "config.yaml").write_text("model: {name_or_path: o/m}\ndata: {train: t.jsonl}\nrewards: [{use: 'rewards.py:within'}]\n")
+    (reward,) = build_rewards(load_config(tmp_path / "config.yaml"))
+    rows = [{"row_id": f"train:{i}", "prompt": "?", "answer": str(i)} for i in range(40)]
+    check_rows([reward], rows)
+    assert check_dataset([reward], rows) == []
+    assert score_all([reward], ["<answer>2.004</answer>", "two"], answer=["2", "2"]).total == [1.0, 0.0]
+    with pytest.raises(GoldError, match=r"row 3 .*could not convert"):
+        check_rows([reward], [*rows[:3], {**rows[3], "answer": ""}])

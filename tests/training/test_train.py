@@ -244,6 +244,16 @@ def test_the_most_published_recipe_passes_check_unchanged(project, untaught_mode
     assert not (project / "run").exists()
 
 
+def test_a_model_that_this_machine_cannot_get_is_a_warning_of_check_where_nothing_would_train(project):
+    (project / "config.yaml").write_text((project / "config.yaml").read_text().replace("name_or_path: model", "name_or_path: owner/not-here"))
+    done = train(project, "--check", "--json", *REASON)
+    assert done.returncode == 0, done.stderr
+    (found,) = [f for f in json.loads(done.stdout)["findings"] if f["code"] == "model-not-here"]
+    assert found["level"] == "warning" and "owner/not-here cannot be loaded" in found["message"]
+    assert "error (gate)" in train(project, "--check").stderr
+    assert train(project, *REASON).returncode == 3
+
+
 def test_check_answers_in_json_also_when_it_fails(project):
     done = train(project, "--check", "--json", *REASON)
     assert done.returncode == 2

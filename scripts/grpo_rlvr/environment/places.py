@@ -53,17 +53,30 @@ def cache_check() -> Check:
     return Check("cache", OK, str(folder), data={"folder": str(folder)})
 
 
+def hub_answers() -> bool:
+    """Whether the hub, or the mirror in HF_ENDPOINT, can be asked; waits at most HUB_S."""
+    return not _offline() and answers(_endpoint()) is None
+
+
+def _endpoint() -> str:
+    return (os.environ.get("HF_ENDPOINT") or HUB).rstrip("/")
+
+
+def _offline() -> bool:
+    return os.environ.get("HF_HUB_OFFLINE", "").lower() in ("1", "on", "yes", "true")
+
+
 def hub_check(needed_for: Sequence[str] = ()) -> Check:
     """Whether the hub, or the mirror in HF_ENDPOINT, answers.
 
     Args:
         needed_for: what of the config is not on this machine yet.
     """
-    place = (os.environ.get("HF_ENDPOINT") or HUB).rstrip("/")
+    place = _endpoint()
     shown = place if place == HUB else f"{_without_password(place)} (HF_ENDPOINT)"
     want = f"; needed for {', '.join(needed_for)}" if needed_for else ""
     status = BLOCKED if needed_for else WARNING
-    if os.environ.get("HF_HUB_OFFLINE", "").lower() in ("1", "on", "yes", "true"):
+    if _offline():
         if needed_for:
             return Check("hub", BLOCKED, f"HF_HUB_OFFLINE is set{want}", "unset it, or give local folders")
         return Check("hub", OK, "not asked: HF_HUB_OFFLINE is set", data={"offline": True})

@@ -10,6 +10,7 @@ from pathlib import Path
 from grpo_rlvr.cli import say
 from grpo_rlvr.completions import completion_text
 from grpo_rlvr.config import Config
+from grpo_rlvr.data import places_in_source
 from grpo_rlvr.errors import Problem, UserError
 from grpo_rlvr.inspection.fingerprint import differences, same
 from grpo_rlvr.inspection.jsonl import Line, canonical, read_lines, sha256
@@ -19,7 +20,7 @@ from grpo_rlvr.inspection.tables import is_table, of_training, read_parquet
 
 FORMAT = """FILE.jsonl, one JSON object a line (or FILE.parquet with the same columns, or a table that TRL wrote with log_completions):
   "completion"    what the model wrote: text, or a list of messages (needed); rewards get it as in training, in the prompt's form
-  "prompt_index"  number of the training row it answers, from 0; or
+  "prompt_index"  number of the row of data.train that it answers, from 0 as in the file; or
   "prompt"        the prompt itself, text or messages; without gold columns in the line,
                   those of the training row with this prompt are taken
   "finish"        "stop", "length" or "unknown" (if left out)
@@ -35,7 +36,8 @@ def import_recorded(path: Path, config: Config, rewards: Sequence, rows: Sequenc
     Raises:
         UserError: the file is missing, empty, or has bad lines (all of them, with their numbers); nothing is written then.
     """
-    samples = read_recorded(path, rewards, rows)
+    left_out = config.data.eval_split is not None or config.data.max_prompt_tokens is not None
+    samples = read_recorded(path, rewards, rows, places_in_source(config, "train") if left_out else None)
     fingerprint = {
         "file": hashlib.sha256(path.read_bytes()).hexdigest(),
         "samples": _digest(samples),
@@ -85,14 +87,20 @@ def unknown_prompts(samples: Sequence[dict], rows: Sequence[dict]) -> int:
     return sum(canonical(s["prompt"]) not in known for s in samples)
 
 
-def read_recorded(path: Path, rewards: Sequence, rows: Sequence[dict]) -> list[dict]:
-    """The samples of a file in the format of `FORMAT`, every line checked."""
+def read_recorded(path: Path, rewards: Sequence, rows: Sequence[dict], places: tuple[Sequence[int], int] | None = None) -> list[dict]:
+    """The samples of a file in the format of `FORMAT`, every line checked.
+
+    Args:
+        places: as `data.places_in_source` returns them, where `rows` are not all rows of the file. Completions of the others are left out.
+    """
     if not path.is_file():
         fix = "a table in it, or --from-run for a run in progress" if path.is_dir() else "give a .jsonl or .parquet file"
         raise UserError("completions", Problem("--completions", f"there is no file {path}" if not path.is_dir() else f"{path} is a folder", fix))
     lines = _parquet_lines(path, rows) if path.suffix.lower() == ".parquet" else read_lines(path)
     if not lines:
         raise UserError("completions", Problem("--completions", f"{path} is empty", FORMAT))
+    if places is not None:
+        lines = _numbered_as_rows(lines, *places, path.name)
     return checked_samples(lines, path.name, rewards, rows)
 
 
@@ -116,6 +124,23 @@ def checked_samples(lines: Sequence[Line], name: str, rewards: Sequence, rows: S
         raise UserError("completions", [*problems[:SHOWN], *more, Problem("", "nothing was taken over", f"the format is {FORMAT}")])
     ids = sample_ids([(s["prompt"], s["completion"]) for s in samples])
     return [{"sample_id": sample_id, **sample} for sample_id, sample in zip(ids, samples, strict=True)]
+
+
+def _numbered_as_rows(lines: Sequence[Line], at: Sequence[int], total: int, name: str) -> list[Line]:
+    """The lines with `prompt_index` as the number in our rows; without those of rows that are held out or too long."""
+    ours = {number: i for i, number in enumerate(at)}
+    kept = []
+    for line in lines:
+        number = None if line.problem else line.value.get("prompt_index")
+        if type(number) is not int or not 0 <= number < total:
+            kept.append(line)
+        elif number in ours:
+            kept.append(Line(line.number, line.raw, {**line.value, "prompt_index": ours[number]}))
+    if len(kept) < len(lines):
+        say(f"{len(lines) - len(kept)} of {len(lines)} completions in {name} answer rows that are held out or too long (data:); left out")
+    if not kept:
+        raise UserError("completions", Problem("--completions", f"all completions in {name} answer rows that are held out or too long", ""))
+    return kept
 
 
 def _parquet_lines(path: Path, rows: Sequence[dict]) -> list[Line]:
@@ -144,7 +169,7 @@ def _line_problem(row: dict, count: int) -> str:
         if not isinstance(index, int) or isinstance(index, bool):
             said.append(f"prompt_index is {index!r}, not a row number")
         elif not 0 <= index < count:
-            said.append(f"prompt_index is {index}, but the training data has the rows 0 to {count - 1}")
+            said.append(f"prompt_index is {index}, but the training data has {count} rows, numbered from 0")
     elif not isinstance(row.get("prompt"), str | list) or not row["prompt"]:
         said.append("neither a prompt nor a prompt_index" if "prompt" not in row else "the prompt is neither text nor a list of messages, or empty")
     if finish not in ("stop", "length", "unknown"):

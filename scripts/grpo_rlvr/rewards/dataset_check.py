@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from grpo_rlvr.data_files import row_number
 from grpo_rlvr.errors import UserError
 from grpo_rlvr.rewards.base import Reward
 from grpo_rlvr.rewards.registry import BuiltReward
@@ -49,7 +50,7 @@ def check_dataset(rewards: Sequence[BuiltReward], rows: Sequence[dict], limit: i
 
     Returns:
         Findings (none if all is well), gravest first, each with `check` (own_gold, form, decoy, skipped, sampled, user_gold), `severity` (error,
-        warning, note), `reward`, `message`, `fix`, `rows` (numbers from 0, all of them) and `examples` (up to 3 of `row`,
+        warning, note), `reward`, `message`, `fix`, `rows` (their numbers in the source from 0, all of them) and `examples` (up to 3 of `row`,
         `kind`, `text`, `score`).
     """
     findings: list[dict[str, Any]] = []
@@ -60,7 +61,7 @@ def check_dataset(rewards: Sequence[BuiltReward], rows: Sequence[dict], limit: i
                 findings += _check_reward(reward, function, rows, limit, threshold)
         elif reward.required and reward.columns and not isinstance(function, Reward):
             findings += _check_user_function(reward, rows, min(limit, USER_LIMIT), threshold)
-    return sorted(findings, key=lambda f: ("error", "warning", "note").index(f["severity"]))
+    return [_numbered(f, rows) for f in sorted(findings, key=lambda f: ("error", "warning", "note").index(f["severity"]))]
 
 
 def _check_reward(reward: BuiltReward, function: Any, rows: Sequence[dict], limit: int, threshold: float) -> list[dict[str, Any]]:
@@ -177,14 +178,21 @@ def _scores(reward: BuiltReward, rows: Sequence[dict], tries: Sequence[_Try]) ->
 def _finding(
     check: str, severity: str, reward: BuiltReward, message: str, fix: str, tries: Sequence[tuple[_Try, float | None]], rows: Sequence[int] = ()
 ) -> dict[str, Any]:
-    numbers = sorted({t.row for t, _ in tries} | set(rows))
     examples = [{"row": t.row, "kind": t.kind, "text": t.text.removeprefix(THINKING)[:400], "score": score} for t, score in tries[:3]]
-    text = f"{_row_numbers(numbers)}: {message}" if numbers and severity != "note" else message
     if examples and severity != "note":
-        text += f"; e.g. {examples[0]['text'][:80]!r} scores {'None' if examples[0]['score'] is None else format(examples[0]['score'], 'g')}"
+        message += f"; e.g. {examples[0]['text'][:80]!r} scores {'None' if examples[0]['score'] is None else format(examples[0]['score'], 'g')}"
     return {
-        "check": check, "severity": severity, "reward": reward.name, "message": text, "fix": fix, "rows": numbers, "examples": examples,
+        "check": check, "severity": severity, "reward": reward.name, "message": message, "fix": fix,
+        "rows": sorted({t.row for t, _ in tries} | set(rows)), "examples": examples,
     }  # fmt: skip
+
+
+def _numbered(finding: dict[str, Any], rows: Sequence[dict]) -> dict[str, Any]:
+    """The finding with the numbers that its rows have in their source, and those in front of its message."""
+    numbers = sorted(row_number(rows[i], i) for i in finding["rows"])
+    examples = [{**e, "row": row_number(rows[e["row"]], e["row"])} for e in finding["examples"]]
+    message = f"{_row_numbers(numbers)}: {finding['message']}" if numbers and finding["severity"] != "note" else finding["message"]
+    return {**finding, "message": message, "rows": numbers, "examples": examples}
 
 
 def _row_numbers(rows: Sequence[int]) -> str:

@@ -15,10 +15,12 @@ from pathlib import Path
 from typing import Any
 
 from grpo_rlvr.errors import Problem, UserError
+from grpo_rlvr.rewards.base import Reward
 from grpo_rlvr.rewards.library_files import builtin_source_files
 
 # What TRL hands over besides the data's columns.
 CALL_ARGUMENTS = ("prompts", "completions", "completion_ids", "trainer_state", "log_extra", "log_metric", "environments")
+OF_THE_DATA_CHECK = ("honest_forms", "honest_forms_of_row", "clearly_different", "decoys", "read_gold", "correctness")
 _loading = threading.Lock()
 _folders: set[Path] = set()  # where user files were loaded from
 _brought: dict[Path, set[Path]] = {}  # a user's file -> the files of the modules that came with its import
@@ -45,9 +47,10 @@ class UserReward:
             raise UserError("config", Problem(f"rewards.use {self.use!r}", str(exc), "wrap it: def reward(completions, **columns)")) from exc
         self._takes_all = any(p.kind is p.VAR_KEYWORD for p in parameters.values())
         self._names = {n for n, p in parameters.items() if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)}
-        self.columns = tuple(
-            n for n, p in parameters.items() if n in self._names and p.default is p.empty and n not in CALL_ARGUMENTS and n not in self.args
-        )
+        asked = [n for n, p in parameters.items() if n in self._names and p.default is p.empty]
+        if isinstance(self.function, Reward):  # it says what it reads; its __call__ takes any column
+            asked += self.function.columns
+        self.columns = tuple(n for n in dict.fromkeys(asked) if n not in CALL_ARGUMENTS and n not in self.args)
         problems = []
         for key in self.args:
             if key in CALL_ARGUMENTS:
@@ -79,7 +82,7 @@ class UserReward:
 
     def __getattr__(self, name: str) -> Any:
         # The function's own methods for the data check, where it is an object that has them.
-        if name in ("honest_forms", "clearly_different", "read_gold") and "function" in self.__dict__:
+        if name in OF_THE_DATA_CHECK and "function" in self.__dict__:
             return getattr(self.function, name)
         raise AttributeError(name)
 

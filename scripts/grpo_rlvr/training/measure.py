@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from grpo_rlvr.config import Config
-from grpo_rlvr.data_files import numbers
+from grpo_rlvr.data_files import numbers, row_number
 from grpo_rlvr.data_split import overlap
 from grpo_rlvr.inspection.jsonl import read_lines
 from grpo_rlvr.inspection.model_files import model_folder
@@ -43,6 +43,7 @@ def both_sides(rows: Sequence[dict], held_out: Sequence[dict]) -> list[Finding]:
     same, alike = overlap(rows, held_out)
     fix = "remove them from one of the two, or hold out a share of train with data.eval_split"
     total, found = len(held_out), []
+    same, alike = ([row_number(held_out[i], i) for i in where] for where in (same, alike))
     if same:
         found.append(error("held-out-leak", f"{len(same)} of {total} held-out prompts are training prompts too: {numbers(same)}", fix))
     if alike:

@@ -13,6 +13,7 @@ from grpo_rlvr.cli import say
 from grpo_rlvr.config import Config
 from grpo_rlvr.data import to_dataset
 from grpo_rlvr.device import device_type
+from grpo_rlvr.environment.places import hub_answers
 from grpo_rlvr.errors import EXIT_YES, MissingError, Problem, UserError
 from grpo_rlvr.inspection.model_files import model_folder
 from grpo_rlvr.rewards.dataset_check import check_dataset
@@ -115,13 +116,10 @@ def report_check(config: Config, settings: dict[str, Any], rows: Sequence[dict],
         say(f"warning: {problem}")
     with loading_errors(config):
         args = build_grpo_config({**settings, **({} if accelerator else {"use_cpu": True, "use_vllm": False})}, eval_on_start=False)
-        shape, parameters, tokenizer = _shape(config)
-    check_prompt(tokenizer, rows[0]["prompt"], config)
-    closer = look_again(config, rows, tokenizer, shape, parameters)
+    closer = _closer(config, rows, args, accelerator)
     known = {f.code for f in closer}  # now with the model's own numbers
     findings = [f for f in findings if f.code not in known] + closer + said(here(config, accelerator))
     to_dataset(rows)
-    check_disk(parameters, args, config)
     say(f"settings, data, model and machine: checked for {processes(config)} process(es), {len(rows)} training rows")
     say("added to your grpo settings:")
     for name, value in settings.items():
@@ -132,6 +130,22 @@ def report_check(config: Config, settings: dict[str, Any], rows: Sequence[dict],
     plain = json.loads(json.dumps(settings, default=str))
     result = {"ok": True, "processes": processes(config), "findings": [vars(f) for f in findings], "settings": plain}
     return EXIT_YES, {"schema": "grpo-rlvr/check/1", **result}
+
+
+def _closer(config: Config, rows: Sequence[dict], args: Any, accelerator: bool) -> list[Finding]:
+    """What model and tokenizer add. A model of the hub that this machine cannot get is a warning where no GPU would train it either."""
+    try:
+        with loading_errors(config):
+            shape, parameters, tokenizer = _shape(config)
+    except MissingError as exc:
+        if accelerator or exc.kind != "model":
+            raise
+        message = f"{exc.problems[0].message}; its chat template, tokenizer and size are not checked"
+        return said([Finding("warning", "model-not-here", message, "check again on the machine that trains")])
+    check_prompt(tokenizer, rows[0]["prompt"], config)
+    closer = look_again(config, rows, tokenizer, shape, parameters)
+    check_disk(parameters, args, config)
+    return closer
 
 
 def check_prompt(tokenizer: Any, prompt: str | list[dict], config: Config) -> None:
@@ -190,6 +204,7 @@ def _shape(config: Config):
     folder = model_folder(config)
     name = str(folder or config.model.name_or_path)
     shared = {"revision": config.model.revision, "trust_remote_code": bool(config.grpo.get("trust_remote_code"))}
+    shared["local_files_only"] = folder is None and not hub_answers()  # at once, where the hub's own client would try for half a minute
     shape = AutoConfig.from_pretrained(name, **shared)
     if Seen(model=shape.to_dict()).sees_images:  # a model of the hub: `check` saw no config.json
         raise LintError([f for f in lint(config, seen=Seen(model=shape.to_dict())) if f.code == "vision-model"])
