@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import io
+import time
 from contextlib import redirect_stderr
 
 import pytest
@@ -35,6 +36,19 @@ def test_lines_elsewhere(capsys, monkeypatch):
         advance(3)
         advance(1)
     assert [line.split(" (")[0] for line in capsys.readouterr().err.splitlines()] == ["sampling: 3 of 4", "sampling: 4 of 4"]
+
+
+def test_long_silence_is_broken_where_there_is_no_bar(capsys, monkeypatch):
+    monkeypatch.setattr(bars, "SILENCE_S", 0.04)
+    with bars.progress("sampling", 4) as advance:
+        advance(1)
+        for _ in range(500):
+            if "so far" in capsys.readouterr().err:
+                break
+            time.sleep(0.02)
+        else:
+            pytest.fail("nothing was said")
+        advance(3)
 
 
 def test_quiet_says_nothing(screen):

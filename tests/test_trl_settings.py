@@ -162,9 +162,7 @@ def test_an_old_recipe_is_told_which_of_its_silent_defaults_have_changed():
     assert set(EARLIER_DEFAULTS) <= set(settings().by_name)
 
 
-@pytest.mark.parametrize(
-    "written", [{"beta": 0.04}, {"max_prompt_length": 512, "beta": 0.0, **dict.fromkeys(set(EARLIER_DEFAULTS) - {"beta"}, 1)}]
-)
+@pytest.mark.parametrize("written", [{"beta": 0.04}, {"max_prompt_length": 512, "beta": 0.0, **dict.fromkeys(set(EARLIER_DEFAULTS) - {"beta"}, 1)}])
 def test_a_recipe_of_today_or_one_that_says_all_is_not(written):
     assert grpo_section.silent_defaults(written) == []
 

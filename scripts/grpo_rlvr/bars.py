@@ -4,20 +4,36 @@ from __future__ import annotations
 
 import contextlib
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 
 from grpo_rlvr.cli import say
 
 EVERY_S = 15.0
+SILENCE_S = 60.0
 SPARKS = "▁▂▃▄▅▆▇█"
 
 
 @contextlib.contextmanager
 def progress(what: str, total: int, *, done: int = 0, quiet: bool = False) -> Iterator[Callable[[int], None]]:
-    """Yield a function that is told how many more items are done."""
+    """Yield a function that is told how many more items are done. Where there is no bar, a line tells at times that work goes on."""
     count, said, started = done, time.monotonic(), time.monotonic()
-    with Bar(what, total, done) if not quiet and sys.stderr.isatty() else contextlib.nullcontext() as bar:
+    moving = not quiet and sys.stderr.isatty()
+    over = threading.Event()
+
+    def tell() -> None:
+        nonlocal said
+        while not over.wait(SILENCE_S / 4):
+            if time.monotonic() - said >= SILENCE_S:
+                said = time.monotonic()
+                say(f"{what}: {count} of {total} so far ({said - started:.0f} s)")
+
+    if not moving and not quiet:
+        threading.Thread(target=tell, daemon=True).start()
+    with contextlib.ExitStack() as ends:
+        bar = ends.enter_context(Bar(what, total, done)) if moving else None
+        ends.callback(over.set)
 
         def advance(more: int) -> None:
             nonlocal count, said

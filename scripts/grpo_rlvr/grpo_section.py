@@ -67,7 +67,8 @@ _RANGES: dict[str, dict] = {
 # Arguments of `trl grpo` that are no settings of GRPOConfig, and what they are here.
 FIRST_LEVEL = {
     "model_name_or_path": "model.name_or_path", "model_revision": "model.revision", "torch_dtype": "model.dtype", "dtype": "model.dtype",
-    "dataset_name": "data.train", "dataset_config": "data.train: owner/name:configuration:split", "dataset_train_split": "data.train: owner/name:split",
+    "dataset_name": "data.train", "dataset_config": "data.train: owner/name:configuration:split",
+    "dataset_train_split": "data.train: owner/name:split",
     "dataset_test_split": "data.eval", "datasets": "data.train", "reward_funcs": "rewards", "reward_model_name_or_path": "rewards",
     "use_peft": "model.lora", "lora_r": "model.lora.r", "lora_alpha": "model.lora.alpha", "lora_dropout": "model.lora.dropout",
     "lora_target_modules": "model.lora.target_modules", "load_in_4bit": "model.lora.quantize: nf4", "attn_implementation": "grpo.model_init_kwargs",

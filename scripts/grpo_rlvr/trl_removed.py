@@ -64,7 +64,7 @@ REMOVED: dict[str, Removed] = {
     "use_legacy_prediction_loop": Removed("delete the line", _V5),
 }
 
-# What a recipe meant where it was silent: the default before each release. Source: TRL's grpo_config.py and loss, in 28 releases from 0.15.2 to 1.16.0.
+# What a recipe meant where it was silent: the default before each release. Source: TRL's grpo_config.py and loss, 28 releases from 0.15.2 on.
 EARLIER_DEFAULTS: dict[str, tuple[tuple[str, str], ...]] = {
     "loss_type": (("grpo", "0.16"), ("bnpo", "0.22")),
     "beta": (("0.04", "0.19"),),

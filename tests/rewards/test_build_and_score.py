@@ -269,3 +269,11 @@ def test_the_documents_reward_object_works_from_a_config(tmp_path):
     assert score_all([reward], ["<answer>2.004</answer>", "two"], answer=["2", "2"]).total == [1.0, 0.0]
     with pytest.raises(GoldError, match=r"row 3 .*could not convert"):
         check_rows([reward], [*rows[:3], {**rows[3], "answer": ""}])
+
+
+def test_a_file_that_an_option_names_belongs_to_the_reward(base):
+    (base / "mine.py").write_text("def fits(completions, schema, **columns):\n    return [1.0] * len(completions)\n")
+    (base / "schema.json").write_text("{}")
+    (named,) = build(base, {"use": "mine.py:fits", "args": {"schema": "schema.json"}})
+    (other,) = build(base, {"use": "mine.py:fits", "args": {"schema": "x\0y"}})
+    assert (base / "schema.json").resolve() in named.source_files and len(other.source_files) == len(named.source_files) - 1

@@ -8,7 +8,7 @@ import pytest
 from grpo_rlvr.config import LoraSection, RewardSection
 from grpo_rlvr.training.findings import Finding, LintError
 from grpo_rlvr.training.lint import lint
-from grpo_rlvr.training.measure import both_sides, here, no_end, vllm_version
+from grpo_rlvr.training.measure import both_sides, few_held_out, here, no_end, vllm_version
 from grpo_rlvr.training.seen import Lengths, Seen, read_lengths, read_model_config
 from grpo_rlvr.training.variants import settings_of
 from test_lint import codes, config, only
@@ -20,6 +20,8 @@ VLLM = {"use_vllm": True, "vllm_max_model_length": 4096}
 
 # (code, level, settings and what was seen, words of the message; then what silences it)
 CASES = [
+    ("warmup-never-ends", "warning", {"train_rows": 24, "warmup_steps": 20}, "20 for 18 updates", {"train_rows": 24, "warmup_steps": 0.1}),
+    ("warmup-never-ends", "warning", {"warmup_steps": 10, "max_steps": 10}, "never reaches", {"warmup_steps": 10, "max_steps": 11}),
     ("tail-prompts", "note", {"train_rows": 10}, "10 training prompts make 2 generation batches of 4: 2 prompts", {"train_rows": 12}),
     ("lora-rate-high", "warning", {**LORA, "learning_rate": 2e-3}, "0.002", LORA),
     ("lora-head", "error", {**LORA, "lora": LoraSection(target_modules=["q_proj", "lm_head"])}, "lm_head", LORA),
@@ -184,6 +186,12 @@ def test_what_a_config_json_shows(tmp_path):
 # Data and machine
 
 
+@pytest.mark.parametrize(("count", "points"), [(0, None), (8, "35 points"), (50, None)])
+def test_few_held_out_prompts_show_little(count, points):
+    found = few_held_out([{"prompt": "?"}] * count)
+    assert [points in f.message for f in found] == ([True] if points else [])
+
+
 def test_held_out_prompts_that_are_training_prompts_are_refused():
     rows = [{"prompt": "What is 3+4?"}, {"prompt": "What is 5+6?"}]
     assert [f.code for f in both_sides(rows, [{"prompt": "What is 3+4?"}, {"prompt": "x"}])] == ["held-out-leak"]
@@ -229,7 +237,7 @@ def test_warnings_are_said_beside_the_errors(project, capsys):
     )
     config = load_config(project / "config.yaml")
     rows = load_rows(config, "train")
-    assert [f.code for f in check(config, rows, load_rows(config, "eval"))] == ["small-group"]
+    assert [f.code for f in check(config, rows, load_rows(config, "eval"))] == ["small-group", "few-held-out"]
     capsys.readouterr()
     with pytest.raises(LintError) as refused:
         check(config, rows, rows[:2])

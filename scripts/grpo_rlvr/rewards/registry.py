@@ -148,11 +148,17 @@ def _function(use: str, args: Mapping[str, Any], name: str | None, context: Cont
     """The callable behind `use`, named, and the files that decide its scores."""
     if ":" in use:
         user = UserReward(name or use.rpartition(":")[2], use, context.base, args)
-        return user, source_files(user.path) if user.path else ()
+        return user, tuple(dict.fromkeys([*(source_files(user.path) if user.path else ()), *_files_named(args, context)]))
     reward = make_builtin(use, args, context)
     # A length penalty has the name of what it wraps in its own, which is there already.
     reward.__name__ = name or (reward.__name__ if isinstance(reward, LengthPenalty) else use)
     return reward, tuple(dict.fromkeys([*builtin_source_files(), *getattr(reward, "source_files", ())]))
+
+
+def _files_named(args: Mapping[str, Any], context: Context) -> list[Path]:
+    """Files that options name: a function that reads one rests on it."""
+    paths = [context.resolve(value) for value in args.values() if isinstance(value, str) and value and "\0" not in value]
+    return [path.resolve() for path in paths if len(path.name) < 256 and path.is_file()]
 
 
 def make_builtin(use: str, args: Mapping[str, Any], context: Context | None = None) -> Reward:

@@ -38,6 +38,19 @@ def look_closer(seen: Seen, tokenizer: Any, rows: Sequence[dict], config: Config
     return dataclasses.replace(seen, model=model, prompt_tokens=longest_prompt(tokenizer, rows, config), parameters=parameters)
 
 
+ENOUGH = 50  # held-out prompts: 14 points either way at 95%
+
+
+def few_held_out(held_out: Sequence[dict]) -> list[Finding]:
+    """How little a small number of held-out prompts can show."""
+    total = len(held_out)
+    if not 0 < total < ENOUGH:
+        return []
+    width = 196 * (0.25 / total) ** 0.5
+    message = f"{total} held-out prompts: an accuracy is known to within {width:.0f} points either way, so a smaller gain cannot be shown"
+    return [note("few-held-out", message, "hold out 100 or more")]
+
+
 def both_sides(rows: Sequence[dict], held_out: Sequence[dict]) -> list[Finding]:
     """Held-out prompts that are training prompts too."""
     same, alike = overlap(rows, held_out)

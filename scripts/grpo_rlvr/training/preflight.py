@@ -21,7 +21,7 @@ from grpo_rlvr.rewards.registry import BuiltReward
 from grpo_rlvr.training.epochs import later_epochs
 from grpo_rlvr.training.findings import LEVELS, Finding, LintError
 from grpo_rlvr.training.lint import lint
-from grpo_rlvr.training.measure import both_sides, here, look, look_closer, no_end
+from grpo_rlvr.training.measure import both_sides, few_held_out, here, look, look_closer, no_end
 from grpo_rlvr.training.process import is_main_process, loading_errors
 from grpo_rlvr.training.run_folder import RunFolder
 from grpo_rlvr.training.scaling import trainers
@@ -47,7 +47,7 @@ def check(config: Config, rows: Sequence[dict], held_out: Sequence[dict], planne
         )
     world = trainers(config) if planned else processes(config)
     findings = lint(config, len(rows), world, look(config))
-    findings += both_sides(rows, held_out) + later_epochs(Setup(config, len(rows), world))
+    findings += both_sides(rows, held_out) + few_held_out(held_out) + later_epochs(Setup(config, len(rows), world))
     findings += [Finding("error", p.where, p.message, p.fix) for p in server_problems(config)]
     return said(findings)
 

@@ -67,6 +67,16 @@ class Setup:
         return prompts / self.train_rows
 
     @property
+    def updates(self) -> int | None:
+        """Optimizer steps of the run; None where the number of rows is not known."""
+        if self["max_steps"] > 0:
+            return self["max_steps"]
+        if self.train_rows is None:
+            return None
+        batches = self.train_rows * self.group // self.generation_batch
+        return int(batches * self.cycle // self["gradient_accumulation_steps"] * self["num_train_epochs"])
+
+    @property
     def on_policy(self) -> bool:
         """Every batch is used for one update by the weights that wrote it: the ratio of the loss is exactly 1."""
         return self["gradient_accumulation_steps"] % self.cycle == 0 and not self["use_vllm"]

@@ -1,4 +1,4 @@
-"""Checkpoints, logs and the inspection's size."""
+"""Checkpoints, logs, the rate's schedule and the inspection's size."""
 
 from __future__ import annotations
 
@@ -69,6 +69,16 @@ def _logging(s: Setup) -> Iterator[Finding]:
         )
 
 
+def _schedule(s: Setup) -> Iterator[Finding]:
+    warmup, updates = s["warmup_steps"] or 0, s.updates
+    if updates and warmup >= updates:
+        yield warning(
+            "warmup-never-ends",
+            f"warmup_steps {warmup:g} for {updates} updates: the learning rate never reaches {s['learning_rate']:g}",
+            "set warmup_steps: 0.1 (a share of the updates), or train longer (num_train_epochs)",
+        )
+
+
 def _inspection(s: Setup) -> Iterator[Finding]:
     section = s.config.inspection
     each = section.samples_per_prompt or s.group
@@ -81,4 +91,4 @@ def _inspection(s: Setup) -> Iterator[Finding]:
         )
 
 
-RULES = (_saving, _stopping, _logging, _inspection)
+RULES = (_saving, _stopping, _logging, _schedule, _inspection)
