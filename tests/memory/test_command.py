@@ -197,6 +197,14 @@ def test_the_longest_prompt_comes_from_the_data(plan, project):
     assert answer(plan, *args, "--prompt-tokens", "77")[1]["settings"]["prompt_tokens"] == 77
 
 
+@pytest.mark.parametrize(("data", "steps"), [("", 20), (", eval_split: 0.1", 18), (", limit: 9", 4)])
+def test_the_steps_of_a_run_are_those_of_the_rows_that_train(plan, project, data, steps):
+    config = project / "config.yaml"  # 40 rows, 8 completions a prompt, 16 a step
+    text = config.read_text(encoding="utf-8").replace("max_steps: 4", "num_train_epochs: 1").replace("eval: eval.jsonl", "columns: {}" + data)
+    config.write_text(text.replace("name_or_path: model", "name_or_path: Qwen/Qwen2.5-0.5B-Instruct"), encoding="utf-8")
+    assert f"the run of {steps} steps" in plan(str(config), "--gpu", "t4")[2]
+
+
 def test_nothing_heavy_is_imported_and_nothing_is_written(tmp_path):
     code = f"import sys; sys.argv = ['memory_plan.py', {CONFIG!r}, '--gpu', 'rtx-4090', '--fit']\nimport runpy\n"
     code += f"try: runpy.run_path({SCRIPT!r}, run_name='__main__')\nexcept SystemExit as e: assert e.code == 0\n"

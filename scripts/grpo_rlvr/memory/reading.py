@@ -197,7 +197,10 @@ def _updates(config: Config, get: _Settings, completions: int) -> int | None:
         return None
     with open(path, "rb") as lines:
         rows = sum(1 for line in lines if line.strip())
-    return max(1, int(rows * get("num_generations") * get("num_iterations") / completions * get("num_train_epochs")))
+    rows = min(rows, config.data.limit or rows)
+    rows -= round((config.data.eval_split or 0) * rows)
+    # A batch that is not full is left out of each epoch.
+    return max(1, int(rows * get("num_generations") // completions * get("num_iterations") * get("num_train_epochs")))
 
 
 def _refused_by_trl(whole: int, each: int, group: int) -> Iterator[str]:
