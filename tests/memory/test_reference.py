@@ -42,7 +42,7 @@ def test_the_levers_stand_in_the_order_they_are_tried():
     for name, _, cost, *_ in calls:
         number = next(n.value for n in ast.walk(cost) if isinstance(n, ast.Constant))
         costs[name.value] = min(number, costs.get(name.value, number))
-    said = {"dtype": "precision", "trl": "trl 1.15 or later"}
+    said = {"dtype": "precision", "trl": "trl 1.15 or later", "tensor-parallel": "tensor parallelism"}
     places = {name: next(i for i, row in enumerate(rows) if said.get(name, name) in row) for name in costs}
     by_cost = sorted(costs, key=lambda name: (costs[name], places[name]))
     assert [places[name] for name in by_cost] == sorted(places.values()) and set(places.values()) == set(range(len(rows)))

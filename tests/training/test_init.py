@@ -81,15 +81,15 @@ def test_the_run_s_own_files_go_into_the_folder(here, capsys):
 def test_names_are_seen_from_the_config_s_folder(here, capsys):
     (here / "disk/much/elsewhere").mkdir(parents=True)
     os.symlink(here / "disk/much/elsewhere", here / "run")  # the run's folder is a link, as to a larger disk
-    write_rows(here / "odd: name, {of} #1\n.jsonl", sums(8, first=500))
+    write_rows(here / "odd: name, {of} #1.jsonl", sums(8, first=500))
     (here / "mine.py").write_text("def score(completions, answer):\n    return [0.0] * len(completions)\n")
     inner = "{use: length, weight: 0.5, args: {use: 'mine.py:score', target_tokens: 9}}"
-    flags = ["--eval", "odd: name, {of} #1\n.jsonl", "--reward", "mine.py:score", "--reward", inner]
+    flags = ["--eval", "odd: name, {of} #1.jsonl", "--reward", "mine.py:score", "--reward", inner]
     path = written(capsys, *flags) / "config.yaml"
     config = load_config(path.resolve())
     assert config.resolve(config.model.name_or_path).samefile(here / "model")
     assert config.resolve(config.data.train).samefile(here / "data/train.jsonl")
-    assert config.resolve(config.data.eval).samefile(here / "odd: name, {of} #1\n.jsonl")
+    assert config.resolve(config.data.eval).samefile(here / "odd: name, {of} #1.jsonl")
     own, length = config.rewards
     for use in (own.use, length.args["use"]):
         assert config.resolve(use.partition(":")[0]).samefile(here / "mine.py") and use.endswith(":score")

@@ -28,8 +28,8 @@ class Era:
 ERAS = (
     Era((0, 14), "logits", False, False, 256, 0.04, False),
     Era((0, 18), "logits", True, False, 256, 0.04, False),
-    Era((0, 20), "logits", True, False, 256, 0.0, False),
-    Era((0, 24), "logits", True, True, 256, 0.0, False),
+    Era((0, 19), "logits", True, False, 256, 0.0, False),
+    Era((0, 23), "logits", True, True, 256, 0.0, False),
     Era((1, 0), "logits", True, True, 256, 0.0, True),
     Era((1, 10), "logits", True, True, 512, 0.0, True),
     Era((1, 14), "logits", True, True, 512, 0.0, True),
