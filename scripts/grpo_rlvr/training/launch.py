@@ -31,7 +31,15 @@ from grpo_rlvr.training.guards import FailedBatch, RewardFailures
 from grpo_rlvr.training.held_out import compare, describe, read_header, read_records, record_path
 from grpo_rlvr.training.memory_here import ask_plan
 from grpo_rlvr.training.preflight import check, check_disk, check_golds, check_prompt, look_again, model_parameters, processes, report_check, said
-from grpo_rlvr.training.process import explained_failures, is_main_process, leave_together, load_on_numbered_cpus, loading_errors, quiet_known_noise
+from grpo_rlvr.training.process import (
+    explained_failures,
+    is_main_process,
+    leave_together,
+    load_on_numbered_cpus,
+    loading_errors,
+    quiet_known_noise,
+    world_size,
+)  # fmt: skip
 from grpo_rlvr.training.run_folder import RunFolder
 from grpo_rlvr.training.settings import build_grpo_config, check_launch, check_machine, grpo_settings, peft_config
 from grpo_rlvr.training.setup import Setup
@@ -188,7 +196,8 @@ def start(
             say(f"going on from {checkpoint.name}" if checkpoint else "nothing to resume: starting from step 0")
         write_text(run.root / "config.resolved.yaml", config_to_yaml(config))
         before = json.loads(record.read_text(encoding="utf-8")).get("starts", []) if resume and record.exists() else []
-        begun = {"at": _now(), "from_step": int(checkpoint.name.split("-")[1]) if checkpoint else 0, "versions": versions(), "rows": digest, **gate}
+        begun = {"at": _now(), "from_step": int(checkpoint.name.split("-")[1]) if checkpoint else 0, "versions": versions(), **gate}
+        begun |= {"rows": digest, "processes": world_size()}
         write_json(record, "run", 1, {"starts": [*before, begun], "settings": json.loads(json.dumps(settings, default=str))})
     return checkpoint
 
@@ -215,12 +224,15 @@ def vllm_callback(run: RunFolder, config: Config, server: VllmServer | None):
 
 
 @contextlib.contextmanager
-def steps_left() -> Iterator[None]:
+def steps_left(trainer, checkpoint: Path | None) -> Iterator[None]:
     """Around `trainer.train`: a checkpoint that already holds all the steps is loaded, and nothing is trained."""
     from grpo_rlvr.training.callbacks import AlreadyTrained
 
-    with contextlib.suppress(AlreadyTrained):
+    try:
         yield
+    except AlreadyTrained:
+        # transformers does this before its first step only; the last evaluation must draw what it would have drawn without the kill.
+        trainer._load_rng_state(str(checkpoint))
 
 
 def needs_evaluation(run: RunFolder, step: int) -> bool:
@@ -285,9 +297,11 @@ def _settle_changes(run: RunFolder, config: Config, record: Path, digest: str, a
     """Compare with what the run began with; the earlier config is kept beside the new one."""
     before = run.root / "config.resolved.yaml"
     starts = json.loads(record.read_text(encoding="utf-8")).get("starts", []) if record.exists() else []
-    rows_before = next((s["rows"] for s in reversed(starts) if s.get("rows")), None)
-    found = changes.changes(yaml_file.read_mapping(before), plain(config)) if before.exists() else {}
-    changes.settle(found, rows_before not in (None, digest), allowed)
+    last = starts[-1] if starts else {}
+    was, now = yaml_file.read_mapping(before) if before.exists() else {}, plain(config)
+    found = changes.changes(was, now) if was else {}
+    told = changes.but_moves(found, str((was.get("run") or {}).get("folder") or run.root), str(now["run"]["folder"]))
+    changes.settle(told, last.get("rows") not in (None, digest), allowed, (last.get("processes"), world_size()))
     if found:
         write_text(run.root / f"config.before-{_now().replace(':', '')}.yaml", before.read_text(encoding="utf-8"))
 
