@@ -168,6 +168,14 @@ def test_completions_that_never_end(masked, level):
     assert finding.level == level and "none of 100" in finding.message and "chat template" in finding.fix
 
 
+@pytest.mark.parametrize("prompt, limit, fix", [
+    (76, 512, "set max_completion_length: 52 or less"), (76, 100, "set data.max_prompt_tokens: 28"), (200, 512, "longer context"),
+])  # fmt: skip
+def test_a_prompt_that_does_not_fit_gets_a_fix_that_does(prompt, limit, fix):
+    seen = Seen(prompt_tokens=prompt, model={"max_position_embeddings": 128})
+    assert fix in only("prompt-length", run({"max_completion_length": limit, "seen": seen})).fix
+
+
 def test_lengths_come_from_samples_with_known_ends():
     samples = [{"tokens": n, "finish": "stop"} for n in range(1, 41)] + [{"tokens": None, "finish": "stop"}, {"tokens": 9, "finish": "unknown"}]
     seen = read_lengths(samples, 64)
