@@ -14,6 +14,7 @@ from grpo_rlvr.training.variants import settings_of
 from test_lint import codes, config, only
 
 LORA = {"lora": LoraSection(), "learning_rate": 1e-5}
+DROPOUT = {"lora": LoraSection(dropout=0.1), "learning_rate": 1e-5}
 MOE = Seen(model={"model_type": "qwen3_moe", "num_experts": 128, "router_aux_loss_coef": 0.001})
 GSPO = {"importance_sampling_level": "sequence", "loss_type": "grpo", "epsilon": 3e-4, "epsilon_high": 4e-4, "num_iterations": 2}
 VLLM = {"use_vllm": True, "vllm_max_model_length": 4096}
@@ -54,6 +55,8 @@ CASES = [
     ("importance-bounds", "error", {**VLLM, "vllm_importance_sampling_clip_min": 5.0}, "5 is not below", VLLM),
     ("importance-bounds", "error", {**VLLM, "vllm_importance_sampling_mode": "token_truncate", "vllm_importance_sampling_clip_max": None},
      "no bound", {**VLLM, "vllm_importance_sampling_mode": "token_mask", "vllm_importance_sampling_clip_max": None}),
+    ("dropout-ratio", "warning", {**DROPOUT, **GSPO}, "clip that noise", {**DROPOUT, **GSPO, "num_iterations": 1}),
+    ("dropout-ratio", "note", {**DROPOUT, **VLLM}, "0.1", {**DROPOUT, **VLLM, "disable_dropout": True}),
     ("clip-no-op", "note", {"delta": 4.0}, "delta 4", {"delta": 4.0, "num_iterations": 2}),
     ("clip-no-op", "note", {"loss_type": "sapo"}, "gate of loss_type sapo", {"loss_type": "sapo", "num_iterations": 2}),
     ("cut-sampling", "note", {"top_p": 0.8}, "top_p 0.8", {"top_p": 1.0}),

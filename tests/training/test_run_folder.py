@@ -9,7 +9,7 @@ import pytest
 from conftest import ROOT
 from grpo_rlvr.errors import UserError
 from grpo_rlvr.training.checkpoints import newest_complete, set_aside_incomplete
-from grpo_rlvr.training.run_folder import RunFolder
+from grpo_rlvr.training.run_folder import RunFolder, read_record
 
 WHOLE = ("model.safetensors", "optimizer.pt", "scheduler.pt", "rng_state.pth", "trainer_state.json")
 HEADER = json.dumps({"w": {"dtype": "F32", "shape": [2], "data_offsets": [0, 8]}}).encode()
@@ -94,19 +94,31 @@ def test_a_finished_run_is_never_touched(tmp_path):
             run.start(resume)
 
 
+@pytest.mark.parametrize("text", ["{", "[1]", "[" * 100_000])
+def test_a_damaged_record_is_named(tmp_path, text):
+    run = RunFolder(tmp_path)
+    run.train.mkdir()
+    run.result.write_text(text)
+    with pytest.raises(UserError, match="result.json is damaged"):
+        run.refuse(resume=False)
+    assert read_record(tmp_path / "absent.json") == {}
+
+
 def test_a_file_in_the_place_of_the_folder_is_named(tmp_path):
     (tmp_path / "run").write_text("")
     with pytest.raises(UserError, match="is a file"):
         RunFolder(tmp_path / "run").refuse(resume=False)
 
 
-def test_other_processes_only_look(tmp_path):
+def test_other_processes_only_look(tmp_path, capsys):
     run = RunFolder(tmp_path)
     whole = checkpoint(run.checkpoints, 5)
     checkpoint(run.checkpoints, 9, ())
     run.progress.append({"step": 7})
     assert run.start(resume=True, main_process=False) == whole
-    assert (run.checkpoints / "checkpoint-9").is_dir() and run.progress.last_step() == 7
+    assert (run.checkpoints / "checkpoint-9").is_dir() and run.progress.last_step() == 7 and not capsys.readouterr().err
+    assert run.start(resume=True) == whole
+    assert "checkpoint-9 is not whole; it is set aside as incomplete-9" in capsys.readouterr().err
 
 
 def test_an_unfinished_run_is_continued_only_when_asked(tmp_path):
