@@ -69,10 +69,7 @@ def _load(config: Config, split: str, limit: int | None = None) -> tuple[list[di
     if source is None:
         return [], []
     place = f"data.{split}"
-    rows = read_source(config, source, place)
-    if not rows:
-        raise UserError("data", Problem(place, f"{source} holds no rows", "each row needs at least a prompt and the columns that the rewards read"))
-    every = _rename(rows, dict(config.data.columns), place)
+    every = _renamed_rows(config, source, place)
     at = _chosen(config, split, every, place)[:limit]
     rows = [dict(every[i]) for i in at]
     _check_prompts(rows, place)
@@ -88,6 +85,14 @@ def _load(config: Config, split: str, limit: int | None = None) -> tuple[list[di
         rows, at = [rows[i] for i in kept], [at[i] for i in kept]
     _plain_columns(rows, [*every, *_other_split(config, split)])
     return [{ROW_ID: f"{split}:{i}", **row} for i, row in enumerate(rows)], at
+
+
+def _renamed_rows(config: Config, source: str, place: str) -> list[dict[str, Any]]:
+    """All rows of a source, under our names."""
+    rows = read_source(config, source, place)
+    if not rows:
+        raise UserError("data", Problem(place, f"{source} holds no rows", "each row needs at least a prompt and the columns that the rewards read"))
+    return _rename(rows, dict(config.data.columns), place)
 
 
 def _chosen(config: Config, split: str, rows: list[dict], place: str) -> list[int]:
@@ -237,7 +242,7 @@ def _other_split(config: Config, split: str) -> list[dict]:
     source = _source(config, other)
     if source is None or config.data.eval_split is not None:
         return []
-    return _rename(read_source(config, source, f"data.{other}"), dict(config.data.columns), f"data.{other}")
+    return _renamed_rows(config, source, f"data.{other}")
 
 
 def _plain_columns(rows: list[dict], all_rows: list[dict]) -> None:
