@@ -71,6 +71,12 @@ def test_image_columns_do_not_reach_trl(project):
         ("prompt,answer\na,1\nb\n", "train.csv", ["row 1", "fields"]),
         ('{"prompt": "a"}', "train.json", ["list of objects"]),
         ("x", "train.txt", ["'.txt'"]),
+        ([{"prompt": "a"}, {"prompt": "b", "image": "b.png"}], "train.jsonl", ["row 1", "column image", "text models"]),
+        (
+            [{"prompt": [{"role": "user", "content": [{"type": "image", "image": "b.png"}, {"type": "text", "text": "b"}]}]}],
+            "train.jsonl",
+            ["row 0", "a part of a message", "text models"],
+        ),
         ("not parquet", "train.parquet", ["Parquet"]),
     ],
 )

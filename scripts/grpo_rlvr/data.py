@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import difflib
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from grpo_rlvr.config import Config
@@ -197,7 +197,7 @@ def _rename(rows: list[dict], columns: dict[str, str], place: str) -> list[dict]
 def _check_prompts(rows: list[dict], place: str) -> None:
     bad: dict[str, list[int]] = {}
     for i, row in enumerate(rows):
-        reason = _prompt_problem(row.get("prompt"))
+        reason = _prompt_problem(row.get("prompt")) or _image_problem(row)
         if reason:
             bad.setdefault(reason, []).append(i)
     if not bad and len({isinstance(row["prompt"], str) for row in rows}) > 1:
@@ -228,6 +228,16 @@ def _prompt_problem(prompt: object) -> str | None:
         json.dumps(prompt, ensure_ascii=False).encode()
     except (UnicodeEncodeError, TypeError, RecursionError):
         return "the prompt holds something that is no text (half a surrogate pair, or an odd object)"
+    return None
+
+
+def _image_problem(row: Mapping[str, Any]) -> str | None:
+    """Training here is for text models: a picture that is left out would leave a question nobody can answer."""
+    columns = [name for name in ("image", "images") if row.get(name) not in (None, [], "")]
+    parts = [p for m in row["prompt"] if isinstance(m["content"], list) for p in m["content"]] if isinstance(row["prompt"], list) else []
+    if columns or any(isinstance(p, dict) and p.get("type") in ("image", "image_url", "video", "audio") for p in parts):
+        where = f"column {columns[0]}" if columns else "a part of a message"
+        return f"the row holds a picture or a sound ({where}), and training here is for text models (for others use TRL's GRPOTrainer directly)"
     return None
 
 

@@ -250,6 +250,18 @@ def test_warnings_are_said_beside_the_errors(project, capsys):
     assert capsys.readouterr().err.startswith("warning (small-group)")
 
 
+def test_a_model_folder_without_weights_or_tokenizer(project):
+    from grpo_rlvr.config import load_config
+    from grpo_rlvr.errors import UserError
+    from grpo_rlvr.training.preflight import check
+
+    (project / "model").mkdir(exist_ok=True)
+    (project / "model/config.json").write_text("{}")
+    with pytest.raises(UserError) as refused:
+        check(load_config(project / "config.yaml"), [], [])
+    assert [p.message.split("holds no ")[1] for p in refused.value.problems] == ["weights (*.safetensors)", "tokenizer (tokenizer.json)"]
+
+
 def test_the_error_carries_warnings_too():
     error = LintError(run({"num_generations": 4, "temperature": 0.0}))
     data = error.to_json()
