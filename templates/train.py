@@ -133,7 +133,7 @@ def train(args) -> tuple[int, dict]:
         launch.stop_on_symptoms(trainer, config, settings, run)  # run.stop_on
 
         # 5. Train. A signal saves a checkpoint and ends here with fewer steps than asked for.
-        with progress, launch.explained_failures(config), launch.server_failures(config, trainer, server), launch.steps_left():
+        with progress, launch.explained_failures(config), launch.server_failures(config, trainer, server), launch.steps_left(trainer, checkpoint):
             trainer.train(resume_from_checkpoint=str(checkpoint) if checkpoint else None)
         vllm.raise_problem()
         if trainer.state.global_step < trainer.state.max_steps:

@@ -44,6 +44,13 @@ def test_nested_and_mixed_columns_become_text_that_arrow_keeps(project):
     assert [json.loads(r["schema"]) for r in to_dataset(rows)] == [{"x": 1}, {"y": [2]}]
 
 
+def test_held_out_rows_that_are_none_are_said_to_be_none(project):
+    (project / "eval.jsonl").write_text("\n")
+    for split in ("train", "eval"):
+        with pytest.raises(UserError, match="data.eval: eval.jsonl holds no rows"):
+            load_rows(load_config(project / "config.yaml"), split)
+
+
 def test_image_columns_do_not_reach_trl(project):
     rows = rows_of(project, [{"prompt": "a", "answer": "1", "image": None}])
     assert "image" not in to_dataset(rows).column_names
@@ -66,6 +73,12 @@ def test_image_columns_do_not_reach_trl(project):
         ("prompt,answer\na,1\nb\n", "train.csv", ["row 1", "fields"]),
         ('{"prompt": "a"}', "train.json", ["list of objects"]),
         ("x", "train.txt", ["'.txt'"]),
+        ([{"prompt": "a"}, {"prompt": "b", "image": "b.png"}], "train.jsonl", ["row 1", "column image", "text models"]),
+        (
+            [{"prompt": [{"role": "user", "content": [{"type": "image", "image": "b.png"}, {"type": "text", "text": "b"}]}]}],
+            "train.jsonl",
+            ["row 0", "a part of a message", "text models"],
+        ),
         ("not parquet", "train.parquet", ["Parquet"]),
     ],
 )

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import difflib
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from grpo_rlvr.config import Config
@@ -75,10 +75,7 @@ def _load(config: Config, split: str, limit: int | None = None) -> tuple[list[di
     if source is None:
         return [], [], 0
     place = f"data.{split}"
-    rows = read_source(config, source, place)
-    if not rows:
-        raise UserError("data", Problem(place, f"{source} holds no rows", "each row needs at least a prompt and the columns that the rewards read"))
-    every = _rename(rows, dict(config.data.columns), place)
+    every = _renamed_rows(config, source, place)
     at = _chosen(config, split, every, place)[:limit]
     rows = [dict(every[i]) for i in at]
     _check_prompts(rows, place)
@@ -94,6 +91,14 @@ def _load(config: Config, split: str, limit: int | None = None) -> tuple[list[di
         rows, at = [rows[i] for i in kept], [at[i] for i in kept]
     _plain_columns(rows, [*every, *_other_split(config, split)])
     return [{ROW_ID: f"{split}:{i}", **row} for i, row in zip(at, rows, strict=True)], at, len(every)
+
+
+def _renamed_rows(config: Config, source: str, place: str) -> list[dict[str, Any]]:
+    """All rows of a source, under our names."""
+    rows = read_source(config, source, place)
+    if not rows:
+        raise UserError("data", Problem(place, f"{source} holds no rows", "each row needs at least a prompt and the columns that the rewards read"))
+    return _rename(rows, dict(config.data.columns), place)
 
 
 def _chosen(config: Config, split: str, rows: list[dict], place: str) -> list[int]:
@@ -198,7 +203,7 @@ def _rename(rows: list[dict], columns: dict[str, str], place: str) -> list[dict]
 def _check_prompts(rows: list[dict], place: str) -> None:
     bad: dict[str, list[int]] = {}
     for i, row in enumerate(rows):
-        reason = _prompt_problem(row.get("prompt"))
+        reason = _prompt_problem(row.get("prompt")) or _image_problem(row)
         if reason:
             bad.setdefault(reason, []).append(i)
     if not bad and len({isinstance(row["prompt"], str) for row in rows}) > 1:
@@ -232,6 +237,16 @@ def _prompt_problem(prompt: object) -> str | None:
     return None
 
 
+def _image_problem(row: Mapping[str, Any]) -> str | None:
+    """Training here is for text models: a picture that is left out would leave a question nobody can answer."""
+    columns = [name for name in ("image", "images") if row.get(name) not in (None, [], "")]
+    parts = [p for m in row["prompt"] if isinstance(m["content"], list) for p in m["content"]] if isinstance(row["prompt"], list) else []
+    if columns or any(isinstance(p, dict) and p.get("type") in ("image", "image_url", "video", "audio") for p in parts):
+        where = f"column {columns[0]}" if columns else "a part of a message"
+        return f"the row holds a picture or a sound ({where}), and training here is for text models (for others use TRL's GRPOTrainer directly)"
+    return None
+
+
 def _with_system(prompt: str | list[dict], text: str) -> list[dict]:
     messages = [{"role": "user", "content": prompt}] if isinstance(prompt, str) else prompt
     return messages if messages[0]["role"] == "system" else [{"role": "system", "content": text}, *messages]
@@ -243,7 +258,7 @@ def _other_split(config: Config, split: str) -> list[dict]:
     source = _source(config, other)
     if source is None or config.data.eval_split is not None:
         return []
-    return _rename(read_source(config, source, f"data.{other}"), dict(config.data.columns), f"data.{other}")
+    return _renamed_rows(config, source, f"data.{other}")
 
 
 def _plain_columns(rows: list[dict], all_rows: list[dict]) -> None:

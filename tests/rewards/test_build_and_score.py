@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import math
+import os
 import pickle
 import re
+import signal
+import subprocess
+import sys
 import textwrap
+import time
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -14,7 +19,7 @@ from conftest import ROOT
 from grpo_rlvr.config import REWARDS, load_config
 from grpo_rlvr.data import check_rows
 from grpo_rlvr.errors import GoldError, UserError
-from grpo_rlvr.rewards import REGISTRY, BuiltReward, OpenAIJudgeClient, build_rewards, registry, save_calibration, score_all, verdicts
+from grpo_rlvr.rewards import REGISTRY, BuiltReward, OpenAIJudgeClient, build_rewards, registry, save_calibration, score_all, scoring, verdicts
 from grpo_rlvr.rewards.dataset_check import check_dataset
 from grpo_rlvr.rewards.judge_calibration import SCHEMA
 from grpo_rlvr.rewards.judge_verdict import snapshot
@@ -277,3 +282,37 @@ def test_a_file_that_an_option_names_belongs_to_the_reward(base):
     (named,) = build(base, {"use": "mine.py:fits", "args": {"schema": "schema.json"}})
     (other,) = build(base, {"use": "mine.py:fits", "args": {"schema": "x\0y"}})
     assert (base / "schema.json").resolve() in named.source_files and len(other.source_files) == len(named.source_files) - 1
+
+
+def test_a_reward_that_is_waited_for_is_named(monkeypatch, capsys):
+    monkeypatch.setattr(scoring, "SLOW_S", 0.02)
+    rewards = [made("quick", lambda completions, **kwargs: [1.0]), made("slow", lambda completions, **kwargs: time.sleep(0.3) or [0.5])]
+    assert score_all(rewards, ["a"]).total == [1.5]
+    said = capsys.readouterr().err
+    assert "reward slow has been scoring 1 completions for" in said and "quick" not in said
+
+
+HANGS = """
+import sys, time
+from types import SimpleNamespace
+from grpo_rlvr import cli
+from grpo_rlvr.rewards import BuiltReward, score_all
+
+def hangs(completions, **columns):
+    print("hanging", file=sys.stderr, flush=True)
+    while True:
+        time.sleep(1000)
+
+sys.exit(cli.run(lambda args: score_all([BuiltReward(name="hangs", function=hangs, weight=1.0, required=True)], ["a"]), SimpleNamespace(json=False)))
+"""
+
+
+def test_ctrl_c_ends_a_program_whose_reward_hangs():
+    environment = {**os.environ, "PYTHONPATH": str(ROOT / "scripts")}
+    process = subprocess.Popen([sys.executable, "-c", HANGS], env=environment, stderr=subprocess.PIPE, text=True)
+    assert process.stderr.readline() == "hanging\n"
+    process.send_signal(signal.SIGINT)
+    try:
+        assert "interrupted" in process.communicate(timeout=60)[1] and process.returncode == 130
+    finally:
+        process.kill()

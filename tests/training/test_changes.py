@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from grpo_rlvr.errors import UserError
-from grpo_rlvr.training.changes import changes, digest_of, matters, settle
+from grpo_rlvr.training.changes import but_moves, changes, digest_of, matters, settle
 
 BEFORE = {"grpo": {"learning_rate": 1e-6, "logging_steps": 1}, "rewards": [{"use": "math", "weight": 1.0}], "inspection": {"read": 60}}
 NOW = {"grpo": {"learning_rate": 5e-6, "logging_steps": 5}, "rewards": [{"use": "math", "weight": 0.5}], "inspection": {"read": 50}}
@@ -35,3 +35,20 @@ def test_a_change_that_matters_is_refused_with_both_values(capsys):
 
 def test_rows_are_told_apart_by_content_and_order():
     assert digest_of([{"a": 1}, {"a": 2}]) == digest_of([{"a": 1}, {"a": 2}]) != digest_of([{"a": 2}, {"a": 1}])
+
+
+def test_a_project_that_was_moved_is_the_same_run():
+    was = {"data": {"train": "/a/p/train.jsonl", "eval": "/a/p/eval.jsonl"}, "rewards": [{"use": "/a/p/r.py:f"}], "run": {"folder": "/a/p/run"}}
+    now = {"data": {"train": "/b/train.jsonl", "eval": "/b/other.jsonl"}, "rewards": [{"use": "/b/r.py:f"}], "run": {"folder": "/b/run"}}
+    assert but_moves(changes(was, now), "/a/p/run", "/b/run") == {"data.eval": ("/a/p/eval.jsonl", "/b/other.jsonl")}
+    # The run folder alone was moved.
+    assert but_moves(changes(was, {**was, "run": {"folder": "/b/run"}}), "/a/p/run", "/b/run") == {}
+
+
+def test_another_number_of_processes_is_another_run(capsys):
+    settle({}, rows_changed=False, allowed=False, processes=(2, 2))
+    settle({}, rows_changed=False, allowed=False, processes=(None, 2))  # a run of an earlier version
+    with pytest.raises(UserError, match="processes that train: 2 -> 1"):
+        settle({}, rows_changed=False, allowed=False, processes=(2, 1))
+    settle({}, rows_changed=False, allowed=True, processes=(2, 1))
+    assert "2 -> 1" in capsys.readouterr().err

@@ -81,7 +81,9 @@ def test_the_merged_model_is_base_and_adapter(project, untaught_model, dtype, ca
             torch.nn.init.normal_(weight, std=0.1)
     adapted.save_pretrained(project / "run/train/model")
 
+    capsys.readouterr()
     code, result = merge(config)
+    assert "it/s" not in capsys.readouterr().err  # no bars where nobody sees them move
     assert code == 0 and result["difference"] < 1e-5 and result["dtype"] == dtype
     tokens = AutoTokenizer.from_pretrained(project / "run/train/merged")("12+34=", return_tensors="pt")
     merged = AutoModelForCausalLM.from_pretrained(project / "run/train/merged", dtype="auto")

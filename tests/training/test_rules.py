@@ -14,6 +14,7 @@ from grpo_rlvr.training.variants import settings_of
 from test_lint import codes, config, only
 
 LORA = {"lora": LoraSection(), "learning_rate": 1e-5}
+DROPOUT = {"lora": LoraSection(dropout=0.1), "learning_rate": 1e-5}
 MOE = Seen(model={"model_type": "qwen3_moe", "num_experts": 128, "router_aux_loss_coef": 0.001})
 GSPO = {"importance_sampling_level": "sequence", "loss_type": "grpo", "epsilon": 3e-4, "epsilon_high": 4e-4, "num_iterations": 2}
 VLLM = {"use_vllm": True, "vllm_max_model_length": 4096}
@@ -56,6 +57,8 @@ CASES = [
     ("importance-bounds", "error", {**VLLM, "vllm_importance_sampling_clip_min": 5.0}, "5 is not below", VLLM),
     ("importance-bounds", "error", {**VLLM, "vllm_importance_sampling_mode": "token_truncate", "vllm_importance_sampling_clip_max": None},
      "no bound", {**VLLM, "vllm_importance_sampling_mode": "token_mask", "vllm_importance_sampling_clip_max": None}),
+    ("dropout-ratio", "warning", {**DROPOUT, **GSPO}, "clip that noise", {**DROPOUT, **GSPO, "num_iterations": 1}),
+    ("dropout-ratio", "note", {**DROPOUT, **VLLM}, "0.1", {**DROPOUT, **VLLM, "disable_dropout": True}),
     ("clip-no-op", "note", {"delta": 4.0}, "delta 4", {"delta": 4.0, "num_iterations": 2}),
     ("clip-no-op", "note", {"loss_type": "sapo"}, "gate of loss_type sapo", {"loss_type": "sapo", "num_iterations": 2}),
     ("cut-sampling", "note", {"top_p": 0.8}, "top_p 0.8", {"top_p": 1.0}),
@@ -122,9 +125,11 @@ def test_a_value_other_than_the_variants_is_said_with_both():
     assert codes(lint(with_variant("gspo", steps_per_generation=4))) == ["variant-no-effect", "clip-no-op"]
 
 
+@pytest.mark.parametrize("use_vllm", [False, True])
 @pytest.mark.parametrize("name, acts", [("gspo", True), ("sapo", False), ("vespo", False), ("dr_grpo", True), ("cispo", True)])
-def test_a_variant_that_cannot_act_says_so(name, acts):
-    found = lint(with_variant(name))
+def test_a_variant_that_cannot_act_says_so(name, acts, use_vllm):
+    found = lint(with_variant(name, use_vllm=use_vllm))
+    acts = acts or name == "vespo" and use_vllm  # its gate weighs the gap to vLLM as well
     assert ("variant-no-effect" in codes(found)) == (not acts)
     if not acts:
         assert only("variant-no-effect", found).fix.startswith("set steps_per_generation: 16")
@@ -166,6 +171,14 @@ def test_a_limit_that_cuts_what_was_inspected():
 def test_completions_that_never_end(masked, level):
     finding = only("nothing-ends", run({"max_completion_length": 256, "mask_truncated_completions": masked, "seen": lengths(100)}))
     assert finding.level == level and "none of 100" in finding.message and "chat template" in finding.fix
+
+
+@pytest.mark.parametrize("prompt, limit, fix", [
+    (76, 512, "set max_completion_length: 52 or less"), (76, 100, "set data.max_prompt_tokens: 28"), (200, 512, "longer context"),
+])  # fmt: skip
+def test_a_prompt_that_does_not_fit_gets_a_fix_that_does(prompt, limit, fix):
+    seen = Seen(prompt_tokens=prompt, model={"max_position_embeddings": 128})
+    assert fix in only("prompt-length", run({"max_completion_length": limit, "seen": seen})).fix
 
 
 def test_lengths_come_from_samples_with_known_ends():
@@ -243,6 +256,18 @@ def test_warnings_are_said_beside_the_errors(project, capsys):
         check(config, rows, rows[:2])
     assert [p.where for p in refused.value.problems] == ["held-out-leak"]
     assert capsys.readouterr().err.startswith("warning (small-group)")
+
+
+def test_a_model_folder_without_weights_or_tokenizer(project):
+    from grpo_rlvr.config import load_config
+    from grpo_rlvr.errors import UserError
+    from grpo_rlvr.training.preflight import check
+
+    (project / "model").mkdir(exist_ok=True)
+    (project / "model/config.json").write_text("{}")
+    with pytest.raises(UserError) as refused:
+        check(load_config(project / "config.yaml"), [], [])
+    assert [p.message.split("holds no ")[1] for p in refused.value.problems] == ["weights (*.safetensors)", "tokenizer (tokenizer.json)"]
 
 
 def test_the_error_carries_warnings_too():

@@ -9,15 +9,21 @@ import pytest
 from conftest import ROOT
 from grpo_rlvr.errors import UserError
 from grpo_rlvr.training.checkpoints import newest_complete, set_aside_incomplete
-from grpo_rlvr.training.run_folder import RunFolder
+from grpo_rlvr.training.run_folder import RunFolder, read_record
+
+WHOLE = ("model.safetensors", "optimizer.pt", "scheduler.pt", "rng_state.pth", "trainer_state.json")
+HEADER = json.dumps({"w": {"dtype": "F32", "shape": [2], "data_offsets": [0, 8]}}).encode()
+WEIGHTS = len(HEADER).to_bytes(8, "little") + HEADER + b"\0" * 8
 
 
-def checkpoint(folder, step, parts=("optimizer.pt", "rng_state.pth", "trainer_state.json")):
+def checkpoint(folder, step, parts=WHOLE):
     path = folder / f"checkpoint-{step}"
     path.mkdir(parents=True)
     for part in parts:
         if part.endswith("json"):
             (path / part).write_text(json.dumps({"global_step": step}))
+        elif part.endswith("safetensors"):
+            (path / part).write_bytes(WEIGHTS)
         else:
             with zipfile.ZipFile(path / part, "w") as archive:  # what torch.save writes
                 archive.writestr("data.pkl", b"x" * 200)
@@ -42,16 +48,31 @@ def test_newest_complete_passes_over_what_a_kill_left(tmp_path):
 
 def test_newest_complete_passes_over_files_that_lost_their_end(tmp_path):
     whole = checkpoint(tmp_path, 1)
-    header = json.dumps({"w": {"dtype": "F32", "shape": [2], "data_offsets": [0, 8]}}).encode()
-    weights = len(header).to_bytes(8, "little") + header + b"\0" * 8
-    (whole / "model.safetensors").write_bytes(weights)
     assert newest_complete(tmp_path) == whole
     for step, (name, content) in enumerate(
-        [("model.safetensors", weights[:-1]), ("model.safetensors", b""), ("optimizer.pt", (whole / "optimizer.pt").read_bytes()[:-30])], 2
+        [("model.safetensors", WEIGHTS[:-1]), ("model.safetensors", b""), ("optimizer.pt", (whole / "optimizer.pt").read_bytes()[:-30])], 2
     ):
         (checkpoint(tmp_path, step) / name).write_bytes(content)
     assert newest_complete(tmp_path) == whole
     assert len(set_aside_incomplete(tmp_path)) == 3
+
+
+def test_newest_complete_passes_over_what_lacks_a_part(tmp_path):
+    whole = checkpoint(tmp_path, 1)
+    for step, part in enumerate(WHOLE, 2):
+        checkpoint(tmp_path, step, [p for p in WHOLE if p != part])
+    sharded = checkpoint(tmp_path, 9)
+    (sharded / "model.safetensors.index.json").write_text(json.dumps({"weight_map": {"a": "model.safetensors", "b": "model-2.safetensors"}}))
+    assert newest_complete(tmp_path) == whole
+    (sharded / "model-2.safetensors").write_bytes(WEIGHTS)
+    assert newest_complete(tmp_path) == sharded
+    # An adapter is a model too, and FSDP and DeepSpeed keep folders of their own.
+    checkpoint(tmp_path, 10, WHOLE[1:])
+    (tmp_path / "checkpoint-10/adapter_model.safetensors").write_bytes(WEIGHTS)
+    assert newest_complete(tmp_path).name == "checkpoint-10"
+    shards = checkpoint(tmp_path, 11, WHOLE[2:])
+    (shards / "optimizer_0").mkdir()
+    assert newest_complete(tmp_path) == shards
 
 
 def test_newest_complete_passes_over_what_is_no_state_and_no_tensor(tmp_path):
@@ -73,19 +94,31 @@ def test_a_finished_run_is_never_touched(tmp_path):
             run.start(resume)
 
 
+@pytest.mark.parametrize("text", ["{", "[1]", "[" * 100_000])
+def test_a_damaged_record_is_named(tmp_path, text):
+    run = RunFolder(tmp_path)
+    run.train.mkdir()
+    run.result.write_text(text)
+    with pytest.raises(UserError, match="result.json is damaged"):
+        run.refuse(resume=False)
+    assert read_record(tmp_path / "absent.json") == {}
+
+
 def test_a_file_in_the_place_of_the_folder_is_named(tmp_path):
     (tmp_path / "run").write_text("")
     with pytest.raises(UserError, match="is a file"):
         RunFolder(tmp_path / "run").refuse(resume=False)
 
 
-def test_other_processes_only_look(tmp_path):
+def test_other_processes_only_look(tmp_path, capsys):
     run = RunFolder(tmp_path)
     whole = checkpoint(run.checkpoints, 5)
     checkpoint(run.checkpoints, 9, ())
     run.progress.append({"step": 7})
     assert run.start(resume=True, main_process=False) == whole
-    assert (run.checkpoints / "checkpoint-9").is_dir() and run.progress.last_step() == 7
+    assert (run.checkpoints / "checkpoint-9").is_dir() and run.progress.last_step() == 7 and not capsys.readouterr().err
+    assert run.start(resume=True) == whole
+    assert "checkpoint-9 is not whole; it is set aside as incomplete-9" in capsys.readouterr().err
 
 
 def test_an_unfinished_run_is_continued_only_when_asked(tmp_path):

@@ -95,10 +95,15 @@ def test_a_run_ends_with_progress_result_and_model(ready):
     # A kill after the last step: the checkpoint has all the steps, and only what came after is done again.
     (ready / "run/train/result.json").unlink()
     (ready / "run/train/model/model.safetensors").unlink()
+    # The last evaluation too, which draws what it drew then.
+    evaluated = ready / "run/train/logs/eval.jsonl"
+    evaluated.write_text(evaluated.read_text().splitlines(keepends=True)[0])
+    records = (ready / "run/train/logs/held_out/step-000040.jsonl").read_bytes()
     again = train(ready, *REASON, "--resume")
     assert again.returncode == 0, again.stderr
     assert progress(ready) == lines
     assert [json.loads(line)["step"] for line in (ready / "run/train/logs/eval.jsonl").read_text().splitlines()] == [0, 40]
+    assert (ready / "run/train/logs/held_out/step-000040.jsonl").read_bytes() == records
     assert json.loads((ready / "run/train/result.json").read_text())["held_out"] == held_out
     last = (ready / "run/train/checkpoints/checkpoint-40/model.safetensors").read_bytes()
     assert (ready / "run/train/model/model.safetensors").read_bytes() == last

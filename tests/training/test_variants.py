@@ -49,6 +49,14 @@ def test_several_updates_a_batch_follow_the_accumulation():
     assert "steps_per_generation" not in settings_of("dapo")
 
 
+def test_clip_bounds_do_nothing_with_vllm_either_where_a_batch_is_used_once():
+    recorded = json.loads((ROOT / "tests/data/tiny_runs.json").read_text(encoding="utf-8"))
+    for run in (recorded["healthy-vllm"], recorded["stale"]):
+        assert {v for v in run["columns"]["clip_ratio/region_mean"] if v is not None} == {0.0}
+    assert max(v for v in recorded["stale"]["columns"]["sampling/importance_sampling_ratio/mean"] if v is not None) > 1.2  # beyond epsilon 0.2
+    assert not [name for name, v in VARIANTS.items() if "vLLM" in v.does_nothing_when and name not in ("vespo", "deepseek_v3_2")]
+
+
 def test_the_reference_is_printed_from_the_table():
     assert (ROOT / "references" / "variants.md").read_text(encoding="utf-8") == variants_page.page()
     assert all(f"### {name}\n" in variants_page.page() for name in VARIANTS)

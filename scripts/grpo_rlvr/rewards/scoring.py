@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import threading
 import time
 import traceback
 from collections.abc import Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from grpo_rlvr.cli import say
 from grpo_rlvr.errors import GrpoRlvrError, Problem, UserError
 from grpo_rlvr.rewards.registry import BuiltReward
 from grpo_rlvr.rewards.values import checked_values, settled
+
+SLOW_S = 60.0  # after this, and each time the wait has doubled, a reward that is waited for is named
 
 
 @dataclass(frozen=True)
@@ -32,8 +35,7 @@ def score_all(rewards: Sequence[BuiltReward], completions: Sequence[Any], /, **c
     """
     if not rewards:
         raise UserError("reward", Problem("rewards", "there is no reward to score with"))
-    with ThreadPoolExecutor(max_workers=len(rewards)) as pool:
-        timed = list(pool.map(lambda reward: _timed(reward, completions, columns), rewards))
+    timed = _at_once(rewards, completions, columns)
     values = {reward.name: result[0] for reward, result in zip(rewards, timed, strict=True)}
     seconds = {reward.name: result[1] for reward, result in zip(rewards, timed, strict=True)}
     total = [_total(rewards, [values[r.name][i] for r in rewards]) for i in range(len(completions))]
@@ -58,6 +60,35 @@ def verdicts(rewards: Sequence[BuiltReward], scores: Scores, threshold: float) -
             # A hair of slack: 0.1 + 0.2 must not fail a threshold of 0.3.
             out.append(sum(w * v for w, v in zip(weights, row, strict=True)) / sum(weights) >= threshold - 1e-9)
     return out
+
+
+def _at_once(rewards: Sequence[BuiltReward], completions: Sequence[Any], columns: Mapping[str, Any]) -> list[tuple[list[float | None], float]]:
+    """`_timed` of each reward, each in a thread of its own; the first error in their order is raised when all are done.
+
+    The threads do not hold up the end of the program, so that Ctrl-C ends one whose reward hangs; and such a reward is named.
+    """
+    results: list[Any] = [None] * len(rewards)
+
+    def work(place: int) -> None:
+        try:
+            results[place] = _timed(rewards[place], completions, columns)
+        except BaseException as exc:  # raised below, in the caller's thread
+            results[place] = exc
+
+    threads = [threading.Thread(target=work, args=(i,), name=f"reward {r.name}", daemon=True) for i, r in enumerate(rewards)]
+    for thread in threads:
+        thread.start()
+    start, patience = time.monotonic(), SLOW_S
+    for reward, thread in zip(rewards, threads, strict=True):
+        while thread.is_alive():
+            thread.join(max(0.0, start + patience - time.monotonic()))
+            if thread.is_alive():
+                say(f"reward {reward.name} has been scoring {len(completions)} completions for {patience:.0f} s; it is waited for")
+                patience *= 2
+    for result in results:
+        if isinstance(result, BaseException):
+            raise result
+    return results
 
 
 def _total(rewards: Sequence[BuiltReward], row: list[float | None]) -> float | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -43,10 +44,31 @@ def matters(place: str) -> bool:
     return place not in HARMLESS and place.partition(".")[0] not in HARMLESS_SECTIONS
 
 
-def settle(found: Mapping[str, tuple[Any, Any]], rows_changed: bool, allowed: bool) -> None:
-    """Say what changed; UserError if that makes another run and nobody allowed it."""
+def but_moves(found: Mapping[str, tuple[Any, Any]], before: str, now: str) -> dict[str, tuple[Any, Any]]:
+    """The changes, without paths that lie where they lay as seen from the run folder: the project was moved, or is mounted elsewhere.
+
+    Args:
+        before: the run folder's absolute path when the run began.
+        now: its path today.
+    """
+
+    def moved(old: Any, new: Any) -> bool:
+        paths = isinstance(old, str) and isinstance(new, str) and os.path.isabs(old) and os.path.isabs(new)
+        return paths and os.path.relpath(old, before) == os.path.relpath(new, now)
+
+    return {place: pair for place, pair in found.items() if not moved(*pair)}
+
+
+def settle(found: Mapping[str, tuple[Any, Any]], rows_changed: bool, allowed: bool, processes: tuple[int | None, int] = (None, 1)) -> None:
+    """Say what changed; UserError if that makes another run and nobody allowed it.
+
+    Args:
+        processes: how many trained before (None where that is not on record), and how many do now.
+    """
     heavy = [f"{place}: {_said(old)} -> {_said(new)}" for place, (old, new) in found.items() if matters(place)]
     light = [f"{place}: {_said(old)} -> {_said(new)}" for place, (old, new) in found.items() if not matters(place)]
+    if processes[0] not in (None, processes[1]):
+        heavy.append(f"processes that train: {processes[0]} -> {processes[1]}, and with them the completions of an update")
     if rows_changed:
         heavy.append("the training rows are not those the run began with")
     if heavy and not allowed:

@@ -31,9 +31,20 @@ def is_complete(checkpoint: Path) -> bool:
     if not any(checkpoint.glob("optimizer*")) and not any(checkpoint.glob("global_step*")):
         return False
     try:
+        # Without its schedule transformers would begin with an empty optimizer, and say nothing.
+        if (checkpoint / "optimizer.pt").exists() and not ((checkpoint / "scheduler.pt").exists() and _has_weights(checkpoint)):
+            return False
         return isinstance(step_of(checkpoint), int) and all(_is_whole(path) for path in checkpoint.iterdir() if path.is_file())
     except (OSError, ValueError, KeyError, TypeError, AttributeError, IndexError, RecursionError):  # whatever lies there in the place of a state
         return False
+
+
+def _has_weights(checkpoint: Path) -> bool:
+    """Whether the weights are there, of a sharded model each file that its index names."""
+    for index in checkpoint.glob("*.index.json"):
+        if not all((checkpoint / name).exists() for name in json.loads(index.read_text(encoding="utf-8"))["weight_map"].values()):
+            return False
+    return any(any(checkpoint.glob(pattern)) for pattern in ("*.safetensors", "*.bin"))
 
 
 def _is_whole(path: Path) -> bool:

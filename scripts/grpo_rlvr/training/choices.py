@@ -17,7 +17,7 @@ from grpo_rlvr.data_files import read_source
 from grpo_rlvr.errors import Problem, UserError
 from grpo_rlvr.inspection.model_files import model_folder
 from grpo_rlvr.memory.hardware import find_gpu, gpus
-from grpo_rlvr.rewards import build_rewards
+from grpo_rlvr.rewards.registry import build_rewards
 from grpo_rlvr.schema_check import nearest
 from grpo_rlvr.training.filling import Choices, fill, moved
 from grpo_rlvr.yaml_file import parse

@@ -31,8 +31,16 @@ from grpo_rlvr.training.guards import FailedBatch, RewardFailures
 from grpo_rlvr.training.held_out import compare, describe, read_header, read_records, record_path
 from grpo_rlvr.training.memory_here import ask_plan
 from grpo_rlvr.training.preflight import check, check_disk, check_golds, check_prompt, look_again, model_parameters, processes, report_check, said
-from grpo_rlvr.training.process import explained_failures, is_main_process, leave_together, load_on_numbered_cpus, loading_errors, quiet_known_noise
-from grpo_rlvr.training.run_folder import RunFolder
+from grpo_rlvr.training.process import (
+    explained_failures,
+    is_main_process,
+    leave_together,
+    load_on_numbered_cpus,
+    loading_errors,
+    quiet_known_noise,
+    world_size,
+)  # fmt: skip
+from grpo_rlvr.training.run_folder import RunFolder, read_record
 from grpo_rlvr.training.settings import build_grpo_config, check_launch, check_machine, grpo_settings, peft_config
 from grpo_rlvr.training.setup import Setup
 from grpo_rlvr.training.vllm_failure import server_failures
@@ -44,6 +52,9 @@ __all__ = [
     "peft_config", "prepare", "report_check", "reward_batch", "RunFolder", "settings_for",
     "server_failures", "show_plan", "start", "steps_left", "stopped", "vllm_callback", "vllm_server",
 ]  # fmt: skip
+
+
+INCOMPARABLE = "the held-out rows or the rewards changed since the first evaluation: before and after cannot be compared"
 
 
 def __getattr__(name: str):
@@ -143,8 +154,11 @@ def lay_out(config: Config, rows: Sequence[dict], settings: dict[str, Any]) -> L
 
 
 def held_out_digest(config: Config, rewards: Sequence[BuiltReward], held_out: Sequence[dict]) -> str:
-    """What an accuracy rests on; two evaluations are compared only if theirs are equal."""
-    return sha256([reward_parts(config, rewards), list(held_out)])
+    """What an accuracy rests on; two evaluations are compared only if theirs are equal, and a resumed run says now that they are not."""
+    digest, first = sha256([reward_parts(config, rewards), list(held_out)]), record_path(RunFolder(config.run_folder).logs, 0)
+    if held_out and is_main_process() and needs_evaluation(RunFolder(config.run_folder), 0) is False and read_header(first)["inputs"] != digest:
+        say(f"warning: {INCOMPARABLE}; undo the change, or begin in another run.folder")
+    return digest
 
 
 def already_finished(run: RunFolder) -> tuple[int, dict] | None:
@@ -152,7 +166,7 @@ def already_finished(run: RunFolder) -> tuple[int, dict] | None:
     if not run.result.exists():
         return None
     say(f"nothing to do: {run.root} holds a finished run")
-    return EXIT_YES, json.loads(run.result.read_text(encoding="utf-8"))
+    return EXIT_YES, read_record(run.result)
 
 
 def start(
@@ -187,8 +201,9 @@ def start(
         if resume:
             say(f"going on from {checkpoint.name}" if checkpoint else "nothing to resume: starting from step 0")
         write_text(run.root / "config.resolved.yaml", config_to_yaml(config))
-        before = json.loads(record.read_text(encoding="utf-8")).get("starts", []) if resume and record.exists() else []
-        begun = {"at": _now(), "from_step": int(checkpoint.name.split("-")[1]) if checkpoint else 0, "versions": versions(), "rows": digest, **gate}
+        before = read_record(record).get("starts", []) if resume else []
+        begun = {"at": _now(), "from_step": int(checkpoint.name.split("-")[1]) if checkpoint else 0, "versions": versions(), **gate}
+        begun |= {"rows": digest, "processes": world_size()}
         write_json(record, "run", 1, {"starts": [*before, begun], "settings": json.loads(json.dumps(settings, default=str))})
     return checkpoint
 
@@ -215,12 +230,15 @@ def vllm_callback(run: RunFolder, config: Config, server: VllmServer | None):
 
 
 @contextlib.contextmanager
-def steps_left() -> Iterator[None]:
+def steps_left(trainer, checkpoint: Path | None) -> Iterator[None]:
     """Around `trainer.train`: a checkpoint that already holds all the steps is loaded, and nothing is trained."""
     from grpo_rlvr.training.callbacks import AlreadyTrained
 
-    with contextlib.suppress(AlreadyTrained):
+    try:
         yield
+    except AlreadyTrained:
+        # transformers does this before its first step only; the last evaluation must draw what it would have drawn without the kill.
+        trainer._load_rng_state(str(checkpoint))
 
 
 def needs_evaluation(run: RunFolder, step: int) -> bool:
@@ -264,9 +282,8 @@ def _before_and_after(run: RunFolder, step: int) -> dict:
     if step == 0 or not first.exists() or not last.exists():
         return {}
     if read_header(first)["inputs"] != read_header(last)["inputs"]:
-        note = "the held-out rows or the rewards changed since the first evaluation: before and after cannot be compared"
-        say(f"warning: {note}")
-        return {"held_out_note": note}
+        say(f"warning: {INCOMPARABLE}")
+        return {"held_out_note": INCOMPARABLE}
     held_out = compare(read_records(first), read_records(last))
     say(describe(held_out))
     return {"held_out": held_out}
@@ -284,10 +301,12 @@ def versions() -> dict[str, str]:
 def _settle_changes(run: RunFolder, config: Config, record: Path, digest: str, allowed: bool) -> None:
     """Compare with what the run began with; the earlier config is kept beside the new one."""
     before = run.root / "config.resolved.yaml"
-    starts = json.loads(record.read_text(encoding="utf-8")).get("starts", []) if record.exists() else []
-    rows_before = next((s["rows"] for s in reversed(starts) if s.get("rows")), None)
-    found = changes.changes(yaml_file.read_mapping(before), plain(config)) if before.exists() else {}
-    changes.settle(found, rows_before not in (None, digest), allowed)
+    starts = read_record(record).get("starts", [])
+    last = starts[-1] if starts else {}
+    was, now = yaml_file.read_mapping(before) if before.exists() else {}, plain(config)
+    found = changes.changes(was, now) if was else {}
+    told = changes.but_moves(found, str((was.get("run") or {}).get("folder") or run.root), str(now["run"]["folder"]))
+    changes.settle(told, last.get("rows") not in (None, digest), allowed, (last.get("processes"), world_size()))
     if found:
         write_text(run.root / f"config.before-{_now().replace(':', '')}.yaml", before.read_text(encoding="utf-8"))
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import sys
 from pathlib import Path
 
 from grpo_rlvr.cli import say
@@ -36,6 +37,10 @@ def merge(config: Config) -> tuple[int, dict]:
     if config.grpo.get("use_vllm") and config.model.dtype != "float32":
         say("warning: vLLM was fed by merging into a rounded base, which drifts; evaluate the merged model before you use it")
 
+    if not sys.stderr.isatty():
+        from transformers.utils import logging
+
+        logging.disable_progress_bar()
     import torch
     from peft import PeftModel
     from transformers import AutoModelForCausalLM, AutoTokenizer

@@ -30,6 +30,12 @@ from grpo_rlvr.training.settings import build_grpo_config, bytes_on_disk, check_
 from grpo_rlvr.training.setup import Setup
 from grpo_rlvr.training.vllm_server import server_problems
 
+# What a model's folder must hold. Without a tokenizer's files transformers makes an empty one of the model's kind, which knows no word.
+PARTS = {
+    "weights (*.safetensors)": ("*.safetensors", "*.bin"),
+    "tokenizer (tokenizer.json)": ("tokenizer*", "vocab*", "merges*", "*.model", "*.tiktoken", "*.spm", "*token*.py"),
+}
+
 
 def check(config: Config, rows: Sequence[dict], held_out: Sequence[dict], planned: bool = False) -> list[Finding]:
     """Warnings and notes on the settings, printed on the main process.
@@ -41,10 +47,10 @@ def check(config: Config, rows: Sequence[dict], held_out: Sequence[dict], planne
         UserError: a setting that cannot work (all of them at once), or a model folder that is not there or holds no weights.
     """
     folder = model_folder(config)
-    if folder is not None and not any(any(folder.glob(pattern)) for pattern in ("*.safetensors", "*.bin")):
-        raise UserError(
-            "model", Problem("model.name_or_path", f"{folder} holds no weights (*.safetensors)", "give the folder that save_pretrained wrote")
-        )
+    missing = [what for what, patterns in PARTS.items() if folder is not None and not any(any(folder.glob(pattern)) for pattern in patterns)]
+    if missing:
+        fix = "give the folder that save_pretrained wrote, of the model and of its tokenizer"
+        raise UserError("model", [Problem("model.name_or_path", f"{folder} holds no {what}", fix) for what in missing])
     world = trainers(config) if planned else processes(config)
     findings = lint(config, len(rows), world, look(config))
     findings += both_sides(rows, held_out) + few_held_out(held_out) + later_epochs(Setup(config, len(rows), world))

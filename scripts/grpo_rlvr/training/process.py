@@ -20,6 +20,11 @@ def is_main_process() -> bool:
     return os.environ.get("RANK", "0") == "0"
 
 
+def world_size() -> int:
+    """How many processes there are, as the launcher says it."""
+    return int(os.environ.get("WORLD_SIZE") or 1)
+
+
 @contextlib.contextmanager
 def loading_errors(config: Config) -> Iterator[None]:
     """Around the building of config, model and trainer: what TRL and transformers refuse becomes one message.

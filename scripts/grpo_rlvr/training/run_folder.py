@@ -8,9 +8,28 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
+from grpo_rlvr.cli import say
 from grpo_rlvr.errors import Problem, UserError
 from grpo_rlvr.training.checkpoints import newest_complete, set_aside_incomplete, step_of
 from grpo_rlvr.training.progress import ProgressLog
+
+
+def read_record(path: Path) -> dict:
+    """A JSON file of the run; {} where there is none.
+
+    Raises:
+        UserError: it holds something else. It is written whole or not at all, so somebody or something changed it.
+    """
+    if not path.exists():
+        return {}
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+        if not isinstance(found, dict):
+            raise ValueError(f"it holds a {type(found).__name__}")
+    except (ValueError, RecursionError) as exc:
+        fix = "put the file back, or take it away if nothing in it is needed"
+        raise UserError("run", Problem("run.folder", f"{path} is damaged: {exc}", fix)) from exc
+    return found
 
 
 @dataclass(frozen=True)
@@ -56,7 +75,7 @@ class RunFolder:
         if self.root.exists() and not self.root.is_dir():
             raise UserError("run", Problem("run.folder", f"{self.root} is a file", "choose another run.folder"))
         if self.result.exists():
-            steps = json.loads(self.result.read_text(encoding="utf-8")).get("steps", "?")
+            steps = read_record(self.result).get("steps", "?")
             raise UserError(
                 "run",
                 Problem(
@@ -82,7 +101,8 @@ class RunFolder:
         if main_process:
             self.logs.mkdir(parents=True, exist_ok=True)
             if resume:
-                set_aside_incomplete(self.checkpoints)
+                for name in set_aside_incomplete(self.checkpoints):
+                    say(f"warning: {name} is not whole; it is set aside as {name.replace('checkpoint-', 'incomplete-')}")
         checkpoint = newest_complete(self.checkpoints) if resume else None
         if main_process:
             # From step 0 the first evaluation is made anew: rewards and rows may have been mended since.

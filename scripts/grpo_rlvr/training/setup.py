@@ -78,5 +78,14 @@ class Setup:
 
     @property
     def on_policy(self) -> bool:
-        """Every batch is used for one update by the weights that wrote it: the ratio of the loss is exactly 1."""
-        return self["gradient_accumulation_steps"] % self.cycle == 0 and not self["use_vllm"]
+        """Every batch is used for one update by the weights that wrote it: the ratio of the loss is 1.
+
+        vLLM changes nothing: TRL computes the old log-probabilities with the trainer's own forward pass, so the ratio is 1 but for rounding
+        (and a dropout's noise), and the gap to vLLM's goes into a weight of its own (`grpo_trainer.py`, `importance_sampling_ratio`).
+        """
+        return self["gradient_accumulation_steps"] % self.cycle == 0
+
+    @property
+    def weighs_gap(self) -> bool:
+        """The correction for the gap between vLLM and the trainer is on."""
+        return bool(self["use_vllm"] and self["vllm_importance_sampling_correction"])

@@ -24,7 +24,9 @@ COMMON: dict[str, Any] = {
 # Another value of these is another method, not a variation of this one.
 DEFINING = ("loss_type", "importance_sampling_level", "multi_objective_aggregation")
 
-_ON_POLICY = "each batch is used for one update (steps_per_generation x num_iterations divides gradient_accumulation_steps, no vLLM): the ratio is 1"
+_ON_POLICY = "each batch is used for one update (steps_per_generation x num_iterations divides gradient_accumulation_steps): the ratio is 1"
+# These two look at the gap between vLLM and the trainer as well, which TRL keeps out of the ratio of all others.
+_NO_GAP = _ON_POLICY + ", and no vLLM writes the completions"
 
 
 @dataclass(frozen=True)
@@ -142,7 +144,7 @@ _ALL = (
         symptom="batches are several updates old (asynchronous, or many steps_per_generation) and training is unstable",
         why="weights each completion smoothly by how far the policy has moved from the one that wrote it",
         source="https://arxiv.org/abs/2602.10693",
-        does_nothing_when=_ON_POLICY,
+        does_nothing_when=_NO_GAP,
     ),
     _variant(
         "gdpo", "dapo", {"multi_objective_aggregation": "normalize_then_sum"},
@@ -199,7 +201,7 @@ _ALL = (
         why="drops bad completions whose mean log-ratio exceeds a threshold, and weights the KL by the ratio. The paper gives neither value:"
         " 0.5 and 0.001 are those of TRL's documentation",
         source="https://arxiv.org/abs/2512.02556",
-        does_nothing_when="the mask: " + _ON_POLICY,
+        does_nothing_when="the mask: " + _NO_GAP,
         missing="keeping the experts' routing and the sampling mask of the rollout: TRL has neither",
     ),
 )  # fmt: skip

@@ -27,10 +27,13 @@ first GRPO nor DAPO.
 
 ## First look at this
 
-- **One update a batch means a ratio of exactly 1.** With `steps_per_generation x num_iterations` dividing `gradient_accumulation_steps` and no
-  vLLM, no clip bound, no sequence ratio, no soft gate does anything: `grpo`, `bnpo`, `dapo`, `gspo`, `sapo` and `vespo` then differ only in how
-  tokens are averaged, and with completions of equal length not at all. `clip_ratio` 0 and a loss near 0 are normal there. `--check` says when a
-  variant cannot act (`variant-no-effect`).
+- **One update a batch means a ratio of 1.** With `steps_per_generation x num_iterations` dividing `gradient_accumulation_steps`, no clip bound,
+  no sequence ratio, no soft gate does anything: `grpo`, `bnpo`, `dapo`, `gspo`, `sapo` and `vespo` then differ only in how tokens are averaged,
+  and with completions of equal length not at all. `clip_ratio` 0 and a loss near 0 are normal there. `--check` says when a variant cannot act
+  (`variant-no-effect`).
+- **vLLM does not change that.** TRL computes the old log-probabilities with the trainer's own forward pass; how far vLLM's are from them becomes a
+  weight of its own (`vllm_importance_sampling_mode`, logged under `sampling/`). Only the gate of `vespo` and `off_policy_mask_threshold` look at
+  that gap as well.
 - **A dead signal is no matter of the variant.** If `frac_reward_zero_std` is near 1, mend the reward or the prompts
   (`inspect_rewards.py run config.yaml --keep-band 0.2 0.8`).
 - **Mixture of experts**: `gspo` or `luspo` (refused otherwise at `--check`, code `moe-ratio`), and write `router_aux_loss_coef` yourself: TRL adds

@@ -49,7 +49,9 @@ def _context(s: Setup) -> Iterator[Finding]:
                 f"the longest prompt ({prompt} tokens) + max_completion_length {limit} = {prompt + limit} exceed {name} {context}",
                 f"set data.max_prompt_tokens: {context - limit} to leave longer prompts out"
                 if context > limit
-                else f"set max_completion_length below {context}",
+                else f"set max_completion_length: {context - prompt} or less"
+                if context > prompt
+                else "take a model with a longer context, or shorter prompts",
             )
 
 

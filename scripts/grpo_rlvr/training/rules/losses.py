@@ -97,17 +97,20 @@ def _terms(s: Setup) -> Iterator[Finding]:
 
 
 def _off_policy(s: Setup) -> Iterator[Finding]:
-    """What does nothing while every batch is used for one update: the ratio is 1 then."""
+    """What does nothing while every batch is used for one update: the ratio is 1 then, with vLLM too."""
     if not s.on_policy:
         return
     written, loss = s.config.grpo, s["loss_type"]
-    idle = [f"{n} {written[n]:g}" for n in ("delta", "off_policy_mask_threshold") if written.get(n) is not None]
+    idle = [f"delta {written['delta']:g}"] if written.get("delta") is not None else []
+    # This mask compares the policy with vLLM's own probabilities, where there are any.
+    if written.get("off_policy_mask_threshold") is not None and not s["use_vllm"]:
+        idle.append(f"off_policy_mask_threshold {written['off_policy_mask_threshold']:g}")
     # cispo caps the weight itself, so there epsilon_high matters on-policy too.
     if written.get("epsilon_high") is not None and loss != "cispo":
         idle.insert(0, f"epsilon_high {written['epsilon_high']:g}")
     if s["importance_sampling_level"] == "sequence":
         idle.append("importance_sampling_level sequence")
-    if loss in ("sapo", "vespo"):
+    if loss == "sapo" or loss == "vespo" and not s.weighs_gap:
         idle.append(f"the gate of loss_type {loss}")
     if idle:
         steps, accumulation = s.cycle, s["gradient_accumulation_steps"]

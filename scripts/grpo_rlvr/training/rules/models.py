@@ -53,6 +53,11 @@ def _adapters(s: Setup) -> Iterator[Finding]:
         yield warning("lora-rate", f"learning_rate {rate:g} is low for LoRA: {BF16_SAFE_RATE:g} or more is usual", "set learning_rate: 1.0e-5")
     if rate > HIGH_LORA_RATE:
         yield warning("lora-rate-high", f"learning_rate {rate:g} is high for LoRA: 1e-5 to {HIGH_LORA_RATE:g} is usual", "set learning_rate: 1.0e-4")
+    if lora.dropout > 0 and not s["disable_dropout"] and (not s.on_policy or s.weighs_gap):
+        what = f"model.lora.dropout {lora.dropout:g}: the old log-probabilities are computed under another draw of it than the new ones, so the"
+        narrow = s["importance_sampling_level"] == "sequence"
+        what += " ratio leaves 1 before any update" + (", and the narrow bounds of the sequence level clip that noise" if narrow else "")
+        yield (warning if narrow else note)("dropout-ratio", what, "set model.lora.dropout: 0.0")
     targets = [lora.target_modules] if isinstance(lora.target_modules, str) else list(lora.target_modules)
     if "lm_head" in targets:
         yield error(

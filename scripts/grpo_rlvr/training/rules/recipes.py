@@ -40,7 +40,7 @@ def _variant(s: Setup) -> Iterator[Finding]:
             f"variant {name} has {setting} {_said(own)} and grpo.{setting} is {_said(yours)}: yours is used",
             f"delete grpo.{setting}, or the variant if you mean another method",
         )
-    if name in NEEDS_RATIO and s.on_policy:
+    if name in NEEDS_RATIO and s.on_policy and not (name == "vespo" and s.weighs_gap):
         batch = settings_of("gspo", s["gradient_accumulation_steps"])["steps_per_generation"]
         yield warning(
             "variant-no-effect",
