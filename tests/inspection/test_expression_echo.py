@@ -109,7 +109,7 @@ def test_the_math_reward_pays_it_and_finished_cures_it(form):
     assert got["message"].endswith("set `finished: true` in the args of math") and got["fix"] in _next_step({}, [got], [])
     cured = echo(reward("math", finished=True), samples)
     assert cured["severity"] == "ok" and cured["mutants"] == 5
-    assert echo(reward("length", use="math", target_tokens=90), samples)["fix"] == "set `finished: true` in the args of length"
+    assert echo(reward("length", use="math", target_tokens=90), samples)["fix"] == "set `finished: true` in the args of the math reward inside length"
 
 
 def test_a_function_of_ones_own_is_told_what_to_do():

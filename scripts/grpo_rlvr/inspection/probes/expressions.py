@@ -21,7 +21,7 @@ from grpo_rlvr.rewards.mathematics.reward import make_math_reward
 from grpo_rlvr.rewards.mathematics.spelling import normalise
 from grpo_rlvr.rewards.mathematics.splitting import split_relation
 
-MOST, LOOKED_AT = 40, 2000  # prompts whose expression is tried, and completions whose prompt is looked at
+MOST, LOOKED_AT = 40, 400  # prompts whose expression is tried, and completions whose prompt is looked at
 LONGEST_PROMPT, LONGEST, MOST_RUNS = 20_000, 200, 50
 _N = r"\d+(?:\.\d+)?"
 _WORDS = (
@@ -43,7 +43,7 @@ _ITEM = re.compile(r"(?<![\w)])\([a-hA-H]\)")  # of a list: (a), (b)
 _ENDS = " \t\n.,;:?_="
 _ASKS = re.compile(
     r"\b(?:comput|calculat|evaluat|simplif|rationali[sz]|work(?:ed)? out|what(?: is|'s|’s)|how (?:much|many)|find|determine|reduc|solv"
-    r"|lowest terms|value of|result)|=\s*[?_.…]*\s*$",
+    r"|lowest terms|value of|result)|=[\s?_.…]*\Z",
     re.I,
 )
 
@@ -66,7 +66,11 @@ def expression_trials(subject: Subject) -> list[Trial]:
 
 def cure(subject: Subject) -> str:
     """What to do about it: the option of the math reward, where it is the one that pays."""
-    names = [r.name for r in subject.rewards if getattr(getattr(r.function, "reward", r.function), "finished", None) is False]
+    names = [
+        r.name if hasattr(r.function, "finished") else f"the math reward inside {r.name}"
+        for r in subject.rewards
+        if getattr(getattr(r.function, "reward", r.function), "finished", None) is False
+    ]
     if names:
         return f"set `finished: true` in the args of {', '.join(names)}"
     return "let the reward refuse what is not worked out, as the math reward does with `finished: true`"

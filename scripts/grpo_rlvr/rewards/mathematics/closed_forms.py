@@ -42,13 +42,14 @@ class Reader:
     def __init__(self, latex: str):
         if len(latex) > MAX_LENGTH:
             raise Unsure
-        self.tokens, self.at, at = [], 0, 0
+        tokens, at, token_at = [], 0, self.token.match
         while at < len(latex):
-            match = self.token.match(latex, at)
+            match = token_at(latex, at)
             if match is None:
                 raise Unsure
-            self.tokens.append(match[1])
+            tokens.append(match[1])
             at = match.end()
+        self.tokens, self.at = tokens, 0
 
     def whole(self):
         """What the formula is; raises Unsure if something is left over."""

@@ -227,7 +227,7 @@ def _related(sides: list[str], operators: list[str], how: Reading, depth: int) -
 def _equated(sides: list[str], operators: list[str], how: Reading, depth: int) -> Value | None:
     """Sides with = or \\approx between them: a name and its value, a chain of constants, an equation."""
     left, right = sides[0], sides[-1]
-    named = _NAME.fullmatch(left) and not (left == "\\pi" and operators[0] == "~")
+    named = _NAME.fullmatch(left)
     if not named and len(sides) == 2 and _NAME.fullmatch(right) and operators != ["in"]:
         return Assign(right, read(left, how, depth + 1))
     # What follows \approx is a rounding of what stands before it: the exact part is the answer.
