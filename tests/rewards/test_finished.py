@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 from grpo_rlvr.rewards import make_math_reward
-from grpo_rlvr.rewards.mathematics.finished import MAX_RADICAND, open_work
+from grpo_rlvr.rewards.mathematics.finished import open_work
 from grpo_rlvr.rewards.mathematics.formula_tree import tree
+from grpo_rlvr.rewards.mathematics.radical_sums import MAX_RADICAND
 from grpo_rlvr.rewards.mathematics.reading import read
 from grpo_rlvr.rewards.mathematics.spelling import normalise
 from grpo_rlvr.rewards.mathematics.values import Number
@@ -112,6 +113,10 @@ def test_what_is_not_certainly_read_has_no_tree(text):
 def test_a_radicand_too_large_to_take_apart_is_no_fault():
     assert open_work(read(normalise(f"\\sqrt{{{4 * MAX_RADICAND}}}"))) == {"no numeral"}
     assert open_work(read(normalise(f"\\sqrt{{{MAX_RADICAND}}}"))) == {"root", "no numeral"}
+
+
+def test_tenths_are_a_decimal_written_out():
+    assert [pays(FINISHED, "75/100", gold) for gold in ("0.75", r"75\%", "3/4")] == [1.0, 1.0, 0.0]
 
 
 def test_how_a_number_was_written_is_no_part_of_it():

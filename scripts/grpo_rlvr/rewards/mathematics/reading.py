@@ -75,7 +75,9 @@ def _scalar(text: str, how: Reading, depth: int) -> Value | None:
             if how.percent == "literal":
                 return inner
             return (
-                Number(inner.value / 100, inner.written) if isinstance(inner, Number) else Formula(f"\\frac{{{text[: -len(sign)].strip()}}}{{100}}")
+                Number(inner.value / 100, f"{inner.written}%")
+                if isinstance(inner, Number)
+                else Formula(f"\\frac{{{text[: -len(sign)].strip()}}}{{100}}")
             )
     if (match := _BASED.fullmatch(text)) and 2 <= int(match[2] or match[3]) <= 36:
         base = int(match[2] or match[3])
