@@ -85,7 +85,7 @@ def make_samples(task: Callable, count: int, seed: int) -> list[dict]:
 
 def measure(name: str, count: int) -> dict[str, Any]:
     task, uses = TASKS[name]
-    made = [(use, make_builtin(use, {})) for use in uses]
+    made = [(use, make_builtin(use, {"finished": True} if use == "math" else {})) for use in uses]
     rewards = [BuiltReward(use, reward, 1.0, reward.correctness, tuple(reward.columns)) for use, reward in made]
     samples = make_samples(task, count, seed=count)
     seconds = {}

@@ -75,11 +75,11 @@ def houses() -> list[dict]:
 CASES = {
     "exact": lambda: ([reward("exact")], task_samples("extraction")),
     "exact, format": lambda: ([reward("exact"), reward("format", 0.2)], task_samples("maths")),
-    "math, format": lambda: ([reward("math"), reward("format", 0.2)], task_samples("maths")),
-    "math, partial_format": lambda: ([reward("math"), reward("partial_format", 0.2)], task_samples("maths")),
+    "math, format": lambda: ([reward("math", finished=True), reward("format", 0.2)], task_samples("maths")),
+    "math, partial_format": lambda: ([reward("math", finished=True), reward("partial_format", 0.2)], task_samples("maths")),
     "math in boxes": lambda: ([reward("math")], task_samples("boxed")),
-    "length": lambda: ([reward("length", use="math", target_tokens=30)], task_samples("maths")),
-    "overlong": lambda: ([reward("math"), reward("overlong", 0.5, max_completion_length=256, cache=64)], task_samples("maths")),
+    "length": lambda: ([reward("length", use="math", target_tokens=30, args={"finished": True})], task_samples("maths")),
+    "overlong": lambda: ([reward("math", finished=True), reward("overlong", 0.5, max_completion_length=256, cache=64)], task_samples("maths")),
     "choice in tags": lambda: ([reward("choice")], task_samples("choice")),
     "choice in words": lambda: (
         [reward("choice")],

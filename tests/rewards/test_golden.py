@@ -56,6 +56,7 @@ def test_a_column_that_does_not_fit_is_an_error(answers):
         ("math", {"percent": "x"}),
         ("math", {"decimal_comma": "yes"}),
         ("math", {"cpu_s": 0}),
+        ("math", {"finished": "yes"}),
         ("schema", {"fence": "x"}),
         ("choice", {"multiple": 1}),
         ("tool_calls", {"ordered": "yes"}),

@@ -104,7 +104,7 @@ def _next_step(signal: Mapping, probes: Sequence[Mapping], dataset: Sequence[Map
         return f"{broken['fix']} (data check of reward {broken['reward']}), then run again"
     if errors := open_errors(probes):
         return (
-            f"mend the reward (probe {errors[0]['probe']}), then run again: samples are kept and only scored anew; "
+            f"{errors[0].get('fix', 'mend the reward')} (probe {errors[0]['probe']}), then run again: samples are kept and only scored anew; "
             f"a finding that does no harm here can be accepted in the config: inspection.accept: [{{probe: {errors[0]['probe']}, reason: WHY}}]"
         )
     return signal["next_step"]

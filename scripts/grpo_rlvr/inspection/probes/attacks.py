@@ -9,6 +9,7 @@ from grpo_rlvr.completions import after_reasoning, answer_span
 from grpo_rlvr.inspection.equality import differs, plain, same_value
 from grpo_rlvr.inspection.mutate import find_gold, replaced
 from grpo_rlvr.inspection.probes.case import Case, make_case
+from grpo_rlvr.inspection.probes.expressions import expression_trials
 from grpo_rlvr.inspection.probes.golds import says_nothing
 from grpo_rlvr.inspection.probes.shape import without_reasoning_tags
 from grpo_rlvr.inspection.probes.subject import Subject, Trial, spread
@@ -21,6 +22,7 @@ EOS = "<|im_end|>\n<|im_start|>assistant\n"
 SAID = {
     "no_answer": "completions without an answer",
     "prompt_echo": "completions that repeat the prompt",
+    "expression_echo": "answers that only repeat the prompt's expression",
     "gold_anywhere": "completions that mention the right answer beside a wrong final one",
     "reasoning_only": "completions with the right answer in the reasoning alone",
     "answers_listed": "lists of candidates",
@@ -58,7 +60,7 @@ def attack_trials(subject: Subject) -> list[Trial]:
         case = make_case(subject, i)
         for family in (*FAMILIES, *(BARE if subject.kind not in ("code", "calls", "schema") else ())):
             trials += family(subject, case)
-    return trials
+    return trials + expression_trials(subject)
 
 
 def no_answer(subject: Subject, case: Case) -> Iterator[Trial]:

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 SHOWN = 5
 SAME = "; the same shows in "
 FROM_ANSWER = (
-    "no_answer", "prompt_echo", "gold_anywhere", "reasoning_only", "answers_listed", "several_answers", "truncated", "after_eos", "length_pays",
-    "repetition", "lookalikes", "broken_answer", "minimal_json", "typed_values", "repeated_items", "forged_verdict", "shuffled_golds",
+    "no_answer", "prompt_echo", "expression_echo", "gold_anywhere", "reasoning_only", "answers_listed", "several_answers", "truncated", "after_eos",
+    "length_pays", "repetition", "lookalikes", "broken_answer", "minimal_json", "typed_values", "repeated_items", "forged_verdict", "shuffled_golds",
     "other_prompts", "constant_completion",
 )  # fmt: skip
 # (probe, what its finding shows; "" for any error) -> findings that follow from it.
@@ -16,6 +16,7 @@ CAUSES: dict[tuple[str, str], tuple[str, ...]] = {
     ("length_pays", "shorter"): (
         "no_answer",
         "prompt_echo",
+        "expression_echo",
         "truncated",
         "lookalikes",
         "broken_answer",

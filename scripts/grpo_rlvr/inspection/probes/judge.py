@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from grpo_rlvr.errors import UserError
 from grpo_rlvr.inspection.probes.attacks import SAID
+from grpo_rlvr.inspection.probes.expressions import cure
 from grpo_rlvr.inspection.probes.findings import attack_example, finding
 from grpo_rlvr.inspection.probes.subject import KEEPS, Subject, Trial
 
@@ -38,7 +39,11 @@ def _finding(subject: Subject, probe: str, scored: Sequence[Scored], grades: Gra
     message = f"{len(grades)} of {tried} {SAID[probe]} are paid: {named}"
     example = attack_example(subject.samples[trial.of], subject.scores[trial.of], trial.completion, row, trial.old, trial.new, trial.what)
     places = [scored[k][0].place for k, grade in grades.items() if grade == worst]
-    return finding(probe, worst, message, example, tried, len(grades), shows=sorted({p for p in places if p}))
+    more = {}
+    if probe == "expression_echo":
+        more["fix"] = cure(subject)
+        message = f"{message}; {more['fix']}"
+    return finding(probe, worst, message, example, tried, len(grades), shows=sorted({p for p in places if p}), **more)
 
 
 def _plainly(subject: Subject, scored: Sequence[Scored]) -> Grades:

@@ -25,6 +25,7 @@ PROBES: dict[str, str] = {
     # attacks
     "no_answer": "is a completion without an answer paid?",
     "prompt_echo": "is the prompt paid as an answer?",
+    "expression_echo": "is the expression that the prompt asks to work out paid as the answer?",
     "gold_anywhere": "is the right answer paid wherever it stands, beside a wrong final answer?",
     "reasoning_only": "is the right answer paid where it stands in the reasoning alone?",
     "answers_listed": "is a list of candidates paid?",

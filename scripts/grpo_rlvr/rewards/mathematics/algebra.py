@@ -10,6 +10,7 @@ import sympy
 from latex2sympy2_extended.latex2sympy2 import ConversionConfig, latex2sympy
 
 from grpo_rlvr.rewards.mathematics.comparison import _bounds
+from grpo_rlvr.rewards.mathematics.rounding import rounds_to
 from grpo_rlvr.rewards.mathematics.values import Formula, Group, Items, Number, Range, Relation, Union, Value
 
 DIGITS = 60
@@ -76,6 +77,13 @@ class Symbolic:
             return same_expression(expression(a), expression(b))
         except Unreadable:
             return False
+
+    def near(self, a: Number | Formula, rounded: Number) -> bool:
+        try:
+            value = expression(a).evalf(DIGITS)
+        except (Unreadable, AttributeError):
+            return False
+        return bool(value.is_Float) and rounds_to(float(value), rounded)
 
     def same_relation(self, a: Relation, b: Relation) -> bool:
         if a == b:

@@ -25,32 +25,38 @@ _TIMES = ("*", "\\cdot", "\\times")
 def closed_form(latex: str) -> Closed | None:
     """The form of a normalised formula; None for what is not of this kind."""
     try:
-        tokens = _tokens(latex)
-        reader = _Reader(tokens)
-        form = reader.sum(0)
-        return form if reader.at == len(tokens) else None
+        return ClosedReader(latex).whole()
     except (Unsure, ValueError, ZeroDivisionError, OverflowError):
         return None
 
 
-def _tokens(latex: str) -> list[str]:
-    if len(latex) > MAX_LENGTH:
-        raise Unsure
-    tokens, at = [], 0
-    while at < len(latex):
-        match = _TOKEN.match(latex, at)
-        if match is None:
+class Reader:
+    """Recursive descent over the tokens of a formula; what it makes of them is decided by the operations of a subclass.
+
+    Spellings that people read in two ways (x2, f(x)) raise Unsure, and so does `1/2x` unless `left_to_right`.
+    """
+
+    token = _TOKEN
+    left_to_right = False
+
+    def __init__(self, latex: str):
+        if len(latex) > MAX_LENGTH:
             raise Unsure
-        tokens.append(match[1])
-        at = match.end()
-    return tokens
-
-
-class _Reader:
-    """Recursive descent over the tokens; spellings that people read in two ways (1/2x, x2, f(x)) raise Unsure."""
-
-    def __init__(self, tokens: list[str]):
+        tokens, at, token_at = [], 0, self.token.match
+        while at < len(latex):
+            match = token_at(latex, at)
+            if match is None:
+                raise Unsure
+            tokens.append(match[1])
+            at = match.end()
         self.tokens, self.at = tokens, 0
+
+    def whole(self):
+        """What the formula is; raises Unsure if something is left over."""
+        form = self.sum(0)
+        if self.at < len(self.tokens):
+            raise Unsure
+        return form
 
     def next(self) -> str:
         return self.tokens[self.at] if self.at < len(self.tokens) else ""
@@ -64,74 +70,91 @@ class _Reader:
         if not self.take(token):
             raise Unsure
 
-    def sum(self, depth: int) -> Closed:
+    def sum(self, depth: int):
         if depth > MAX_DEPTH:
             raise Unsure
         negative = self.take("-")
         if not negative:
             self.take("+")
         total = self.product(depth)
-        total = negated(total) if negative else total
+        total = self.negated(total) if negative else total
         while self.next() in ("+", "-"):
             minus = self.take("-") or not self.take("+")
             term = self.product(depth)
-            total = add(total, negated(term) if minus else term)
+            total = self.add(total, self.negated(term) if minus else term)
         return total
 
-    def product(self, depth: int) -> Closed:
+    def product(self, depth: int):
         value = self.power(depth)
         while (token := self.next()) and token not in ("+", "-", ")", "}"):
             if token == "/":
                 self.at += 1
-                value = divide(value, self.power(depth))
-                if self.next() not in ("", "+", "-", ")", "}"):
+                value = self.divide(value, self.power(depth))
+                if not self.left_to_right and self.next() not in ("", "+", "-", ")", "}"):
                     raise Unsure
             elif token in _TIMES:
                 self.at += 1
-                value = multiply(value, self.power(depth))
+                value = self.multiply(value, self.power(depth))
             else:
                 before = self.tokens[self.at - 1]
                 called = token == "(" and before.isalpha()
                 mixed = token == "\\frac" and before[-1].isdigit()
                 if token[0].isdigit() or token[0] == "." or token in ("^", "{") or called or mixed:
                     raise Unsure
-                value = multiply(value, self.power(depth))
+                value = self.multiply(value, self.power(depth))
         return value
 
-    def power(self, depth: int) -> Closed:
+    def power(self, depth: int):
         base = self.atom(depth)
         if not self.take("^"):
             return base
         self.need("{")
-        exponent = rational(self.sum(depth + 1))
+        exponent = self.sum(depth + 1)
         self.need("}")
-        if exponent is None or self.next() == "^":
+        if self.next() == "^":
             raise Unsure
-        if exponent == Fraction(1, 2):
-            return root(base)
-        if exponent.denominator != 1:
-            raise Unsure
-        return raised(base, int(exponent))
+        return self.raised(base, exponent)
 
-    def atom(self, depth: int) -> Closed:
+    def atom(self, depth: int):
         token = self.next()
         self.at += 1
         if token[:1].isdigit() or token[:1] == ".":
-            return constant(Fraction(token))
+            return self.constant(Fraction(token))
         if token in ("(", "{"):
             inside = self.sum(depth + 1)
             self.need(")" if token == "(" else "}")
             return inside
         if token == "\\frac":
-            return divide(self.braced(depth), self.braced(depth))
+            return self.divide(self.braced(depth), self.braced(depth))
         if token == "\\sqrt":
-            return root(self.braced(depth))
-        if (token.isalpha() and token not in _NO_SYMBOL) or token == "\\pi" or token in _GREEK:
-            return Closed({(1, ((token, 1),)): Fraction(1)}, ONE)
+            return self.root(self.braced(depth))
+        if token.isalpha() or token == "\\pi" or token in _GREEK:
+            return self.symbol(token)
         raise Unsure
 
-    def braced(self, depth: int) -> Closed:
+    def braced(self, depth: int):
         self.need("{")
         inside = self.sum(depth + 1)
         self.need("}")
         return inside
+
+
+class ClosedReader(Reader):
+    """Reads a formula into a closed form."""
+
+    constant, negated, add, multiply, divide, root = (staticmethod(f) for f in (constant, negated, add, multiply, divide, root))
+
+    def symbol(self, name: str) -> Closed:
+        if name in _NO_SYMBOL:
+            raise Unsure
+        return Closed({(1, ((name, 1),)): Fraction(1)}, ONE)
+
+    def raised(self, base: Closed, exponent: Closed) -> Closed:
+        number = rational(exponent)
+        if number is None:
+            raise Unsure
+        if number == Fraction(1, 2):
+            return root(base)
+        if number.denominator != 1:
+            raise Unsure
+        return raised(base, int(number))

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import re
 from fractions import Fraction
 from typing import Protocol
 
 from grpo_rlvr.rewards.mathematics.closed_forms import closed_form
-from grpo_rlvr.rewards.mathematics.radical_sums import Closed, constant, same_closed
+from grpo_rlvr.rewards.mathematics.radical_sums import Closed, constant, estimate, same_closed
+from grpo_rlvr.rewards.mathematics.rounding import rounds_to
 from grpo_rlvr.rewards.mathematics.values import (
     Assign,
     Based,
+    Chain,
     Formula,
     Group,
     Items,
@@ -22,10 +23,9 @@ from grpo_rlvr.rewards.mathematics.values import (
     Text,
     Union,
     Value,
+    is_constant,
 )
 
-_LETTER = re.compile(r"[A-Za-z]")
-_NAMED_CONSTANT = re.compile(r"\\[A-Za-z]+|(?<![A-Za-z])[ei](?![A-Za-z])")
 # Pairing items of unordered lists costs the square of their number.
 MAX_ITEMS = 60
 
@@ -39,6 +39,9 @@ class Algebra(Protocol):
 
     def equal(self, a: Number | Formula, b: Number | Formula) -> bool:
         """Whether two numbers or formulas have the same value."""
+
+    def near(self, a: Number | Formula, rounded: Number) -> bool:
+        """Whether a constant is about the number that it was rounded to."""
 
     def same_relation(self, a: Relation, b: Relation) -> bool:
         """Whether two equations or inequalities have the same solutions."""
@@ -60,6 +63,13 @@ class Exact:
             raise NeedsAlgebra
         return equal
 
+    def near(self, a: Number | Formula, rounded: Number) -> bool:
+        form = _closed(a)
+        found = None if form is None else estimate(form)
+        if found is None:
+            raise NeedsAlgebra
+        return rounds_to(found, rounded)
+
     def same_relation(self, a: Relation, b: Relation) -> bool:
         raise NeedsAlgebra
 
@@ -73,6 +83,10 @@ def _closed(leaf: Number | Formula) -> Closed | None:
 
 def same(gold: Value, answer: Value, algebra: Algebra) -> bool:
     """Whether `answer` equals `gold` in value and kind."""
+    if isinstance(gold, Number) and isinstance(answer, Number):  # most answers are: the rest is not asked for them
+        return gold.value == answer.value
+    if isinstance(gold, Chain) or isinstance(answer, Chain):
+        return _same_chains(gold, answer, algebra)
     if isinstance(gold, Quantity) and isinstance(answer, Quantity):
         return gold.unit == answer.unit and same(gold.value, answer.value, algebra)
     if isinstance(gold, Quantity) or isinstance(answer, Quantity):
@@ -100,6 +114,27 @@ def same(gold: Value, answer: Value, algebra: Algebra) -> bool:
     if isinstance(gold, (Number, Formula)) and isinstance(answer, (Number, Formula)):
         return algebra.equal(gold, answer)
     return False
+
+
+def _same_chains(gold: Value, answer: Value, algebra: Algebra) -> bool:
+    """The last parts count, and nothing that stands before or behind them may be wrong."""
+    chains = [value for value in (gold, answer) if isinstance(value, Chain)]
+    last_gold, last_answer = (value.parts[-1] if isinstance(value, Chain) else value for value in (gold, answer))
+    return same(last_gold, last_answer, algebra) and all(_holds(chain, algebra) for chain in chains)
+
+
+def _holds(chain: Chain, algebra: Algebra) -> bool:
+    last = chain.parts[-1]
+    rounded = [_unitless(value) for value in chain.rounded]
+    return (
+        all(same(last, part, algebra) for part in chain.parts[:-1])
+        and all(isinstance(value, Number) for value in rounded)
+        and all(algebra.near(_unitless(last), value) for value in rounded)
+    )
+
+
+def _unitless(value: Value) -> Value:
+    return value.value if isinstance(value, Quantity) else value
 
 
 def _decimal(value: Value) -> Value:
@@ -176,7 +211,7 @@ def _same_relations(gold: Value, answer: Value, algebra: Algebra) -> bool:
         # x = 5 and y = 5 are different answers; y = 2x and x = y/2 are the same line.
         return None not in relations and all(isinstance(r.right, Formula) for r in relations) and algebra.same_relation(*relations)
     if isinstance(gold, (Assign, Relation)) and isinstance(answer, (Assign, Relation)):
-        if isinstance(gold, Assign) and _is_constant(gold.value):
+        if isinstance(gold, Assign) and is_constant(gold.value):
             return False  # 2x = 10 is the question again, not the answer x = 5
         relations = [_as_relation(gold), _as_relation(answer)]
         return None not in relations and algebra.same_relation(*relations)
@@ -190,13 +225,6 @@ def _same_relations(gold: Value, answer: Value, algebra: Algebra) -> bool:
     is_sum = relation.operator == "=" and isinstance(relation.left, (Number, Formula)) and isinstance(relation.right, Number)
     numeric = is_sum and isinstance(other, Number)
     return numeric and same(relation.right, other, algebra) and algebra.equal(relation.left, relation.right)
-
-
-def _is_constant(value: Value) -> bool:
-    """Whether this is a number, however it is written, or several of them."""
-    if isinstance(value, Items):
-        return all(_is_constant(item) for item in value.items)
-    return isinstance(value, Number) or (isinstance(value, Formula) and not _LETTER.search(_NAMED_CONSTANT.sub("", value.latex)))
 
 
 def _interchangeable(a: str, b: str) -> bool:

@@ -6,14 +6,16 @@ Whatever grows too large, or is not certain, raises Unsure.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
-from math import gcd
+from math import gcd, prod, sqrt
 
 # Larger forms are left to the worker, which can be killed; this code cannot.
 MAX_TERMS, MAX_BITS, MAX_POWER, MAX_RADICAND = 60, 4000, 16, 10**8
-_CONSTANTS = frozenset(("e", "\\pi"))
+_SIZES = {"e": math.e, "\\pi": math.pi}
+_CONSTANTS = frozenset(_SIZES)
 
 Powers = tuple[tuple[str, int], ...]
 Sum = dict[tuple[int, Powers], Fraction]  # (d, powers of symbols) -> factor, none of them 0
@@ -46,6 +48,20 @@ def same_closed(a: Closed | None, b: Closed | None) -> bool | None:
         return None
     # Whether e and pi are independent of each other is not known.
     return None if not equal and a.symbols | b.symbols >= _CONSTANTS else equal
+
+
+def estimate(form: Closed) -> float | None:
+    """About the value of a form without variables; None for one with variables, or too large for a float."""
+    if not form.symbols <= _CONSTANTS:
+        return None
+    try:
+        top, bottom = (
+            sum(float(factor) * sqrt(d) * prod(_SIZES[name] ** power for name, power in powers) for (d, powers), factor in part.items())
+            for part in (form.top, form.bottom)
+        )
+        return top / bottom
+    except (OverflowError, ZeroDivisionError):
+        return None
 
 
 def constant(value: Fraction) -> Closed:

@@ -9,7 +9,23 @@ from fractions import Fraction
 from grpo_rlvr.rewards.mathematics.exact_numbers import exact
 from grpo_rlvr.rewards.mathematics.splitting import enclosed, split_relation, split_separators, split_top
 from grpo_rlvr.rewards.mathematics.units import canonical, split_unit
-from grpo_rlvr.rewards.mathematics.values import Assign, Based, Formula, Group, Items, Number, Quantity, Range, Ratio, Relation, Text, Union, Value
+from grpo_rlvr.rewards.mathematics.values import (
+    Assign,
+    Based,
+    Chain,
+    Formula,
+    Group,
+    Items,
+    Number,
+    Quantity,
+    Range,
+    Ratio,
+    Relation,
+    Text,
+    Union,
+    Value,
+    is_one_constant,
+)
 
 
 @dataclass(frozen=True)
@@ -50,7 +66,7 @@ def read(text: str, how: Reading = Reading(), depth: int = 0) -> Value:
 def _scalar(text: str, how: Reading, depth: int) -> Value | None:
     number = exact(text, how.decimal_comma)
     if number is not None:
-        return Number(number)
+        return Number(number, text)
     if special := _clock_or_date(text) or _scaled(text, how):
         return special
     for sign in ("%", " percent", " per cent", "\\text{percent}", "\\text{per cent}"):
@@ -58,7 +74,11 @@ def _scalar(text: str, how: Reading, depth: int) -> Value | None:
             inner = read(text[: -len(sign)], how, depth + 1)
             if how.percent == "literal":
                 return inner
-            return Number(inner.value / 100) if isinstance(inner, Number) else Formula(f"\\frac{{{text[: -len(sign)].strip()}}}{{100}}")
+            return (
+                Number(inner.value / 100, f"{inner.written}%")
+                if isinstance(inner, Number)
+                else Formula(f"\\frac{{{text[: -len(sign)].strip()}}}{{100}}")
+            )
     if (match := _BASED.fullmatch(text)) and 2 <= int(match[2] or match[3]) <= 36:
         base = int(match[2] or match[3])
         if all(int(d, 36) < base for d in match[1]):
@@ -86,7 +106,7 @@ def _scaled(text: str, how: Reading) -> Value | None:
     number = exact(match["number"], how.decimal_comma) if match else None
     if number is None:
         return None
-    value = Number(number * 10 ** (3 * _SCALES.index(match["scale"])))
+    value = Number(number * 10 ** (3 * _SCALES.index(match["scale"])), match["number"])
     unit = (match["unit"] or "").strip("{} ").removeprefix("\\text{").strip()
     return Quantity(value, canonical(unit)) if unit else value
 
@@ -183,13 +203,8 @@ def _related(sides: list[str], operators: list[str], how: Reading, depth: int) -
     if not all(sides):
         return None
     names = set(operators)
-    if names <= {"=", "in"}:
-        left, right = sides[0], sides[-1]
-        if _NAME.fullmatch(left):
-            return Assign(left, read(right, how, depth + 1))
-        if len(sides) == 2 and _NAME.fullmatch(right) and operators == ["="]:
-            return Assign(right, read(left, how, depth + 1))
-        return Relation(read(left, how, depth + 1), "=", read(right, how, depth + 1)) if len(sides) == 2 and operators == ["="] else None
+    if names <= {"=", "~", "in"}:
+        return _equated(sides, operators, how, depth)
     if names <= {">", ">="}:
         sides, operators = sides[::-1], [o.replace(">", "<") for o in operators[::-1]]
     elif not names <= {"<", "<="}:
@@ -209,3 +224,23 @@ def _related(sides: list[str], operators: list[str], how: Reading, depth: int) -
     if len(sides) == 2 and variable[1] and constant[0]:
         return Range(sides[1], read(sides[0], how, depth + 1), closed[0], None, False)
     return Relation(read(sides[0], how, depth + 1), operators[0], read(sides[1], how, depth + 1)) if len(sides) == 2 else None
+
+
+def _equated(sides: list[str], operators: list[str], how: Reading, depth: int) -> Value | None:
+    """Sides with = or \\approx between them: a name and its value, a chain of constants, an equation."""
+    left, right = sides[0], sides[-1]
+    named = _NAME.fullmatch(left)
+    if not named and len(sides) == 2 and _NAME.fullmatch(right) and operators != ["in"]:
+        return Assign(right, read(left, how, depth + 1))
+    # What follows \approx is a rounding of what stands before it: the exact part is the answer.
+    exact_sides = operators.index("~") + 1 if "~" in operators else len(sides)
+    if named:
+        if exact_sides == 1:
+            return Assign(left, read(right, how, depth + 1))
+        value = read(sides[exact_sides - 1], how, depth + 1)
+        rounded = tuple(read(side, how, depth + 1) for side in sides[exact_sides:])
+        return Assign(left, Chain((value,), rounded) if rounded and is_one_constant(value) else value)
+    values = [read(side, how, depth + 1) for side in sides]
+    if "in" not in operators and all(is_one_constant(value.value if isinstance(value, Quantity) else value) for value in values):
+        return Chain(tuple(values[:exact_sides]), tuple(values[exact_sides:]))
+    return Relation(values[0], "=", values[1]) if len(sides) == 2 and operators != ["in"] else None

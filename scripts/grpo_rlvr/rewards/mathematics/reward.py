@@ -12,6 +12,7 @@ from grpo_rlvr.rewards.base import Reward, log, scalar_gold
 from grpo_rlvr.rewards.mathematics.algebra_process import ALGEBRA, Question
 from grpo_rlvr.rewards.mathematics.brackets import balanced, nesting
 from grpo_rlvr.rewards.mathematics.comparison import Exact, NeedsAlgebra, same
+from grpo_rlvr.rewards.mathematics.finished import finished
 from grpo_rlvr.rewards.mathematics.reading import Reading, read
 from grpo_rlvr.rewards.mathematics.spelling import MAX_LENGTH, normalise
 from grpo_rlvr.rewards.mathematics.values import Number, Value
@@ -36,14 +37,17 @@ class MathReward(Reward):
     columns = ("answer",)
     correctness = True
 
-    def __init__(self, name: str, percent: str = "fraction", decimal_comma: bool = False, cpu_s: float = 3.0):
+    def __init__(self, name: str, percent: str = "fraction", decimal_comma: bool = False, cpu_s: float = 3.0, finished: bool = False):
         super().__init__(name)
         if percent not in PERCENTS:
             raise UserError("config", Problem(name, f"percent is {percent!r}", f"use one of {', '.join(PERCENTS)}"))
         if not isinstance(decimal_comma, bool):
             raise UserError("config", Problem(name, f"decimal_comma is {decimal_comma!r}", "use true or false"))
+        if not isinstance(finished, bool):
+            raise UserError("config", Problem(name, f"finished is {finished!r}", "use true or false"))
         if isinstance(cpu_s, bool) or not isinstance(cpu_s, (int, float)) or not 0 < cpu_s <= 60:
             raise UserError("config", Problem(name, f"cpu_s is {cpu_s!r}", "use a number of seconds above 0, at most 60"))
+        self.finished = finished
         self.reading, self.cpu_s = Reading(percent, decimal_comma), float(cpu_s)
 
     def read_gold(self, answer: Any) -> MathGold:
@@ -76,6 +80,9 @@ class MathReward(Reward):
                 verdicts[pair] = verdict
         if asked:
             verdicts.update(zip(asked, ALGEBRA.ask(list(asked.values()), self.cpu_s), strict=True))
+        if self.finished:
+            golds_of = {gold.text: gold for gold in golds}
+            verdicts = {pair: verdict and self._worked_out(pair[1], golds_of[pair[0]]) for pair, verdict in verdicts.items()}
         found = [False if pair is None else verdicts[pair] for pair in pairs]
         return [None if verdict is None else float(verdict) for verdict in found]
 
@@ -87,6 +94,15 @@ class MathReward(Reward):
             log.warning("%s: a final answer could not be found (%s); it scores 0", self.__name__, type(exc).__name__)
             return None
         return answer if answer and len(answer) <= MAX_LENGTH else None
+
+    def _worked_out(self, answer: str, gold: MathGold) -> bool:
+        """Whether an answer that is equal to the gold is as worked out; True also where that cannot be told."""
+        try:
+            answer = normalise(answer)
+            return answer == gold.text or finished(read(answer, self.reading), gold.value)
+        except Exception as exc:  # it was right without this question
+            log.warning("%s: whether an answer is worked out could not be told (%s); it counts as such", self.__name__, type(exc).__name__)
+            return True
 
     def _without_algebra(self, answer: str, gold: MathGold) -> bool | Question:
         """The verdict on a final answer, or the question for the algebra worker."""
@@ -144,7 +160,7 @@ def _read_gold(text: str, reading: Reading) -> MathGold:
     return MathGold(normal, read(normal, reading), text.strip())
 
 
-def make_math_reward(percent: str = "fraction", decimal_comma: bool = False, cpu_s: float = 3.0) -> MathReward:
+def make_math_reward(percent: str = "fraction", decimal_comma: bool = False, cpu_s: float = 3.0, finished: bool = False) -> MathReward:
     """The math reward.
 
     The final answer is the last complete `<answer>` after the reasoning, else the last `\\boxed`, else what follows
@@ -155,5 +171,7 @@ def make_math_reward(percent: str = "fraction", decimal_comma: bool = False, cpu
         percent: "fraction" (35% is 0.35) or "literal" (the sign is only a label: 35% is 35).
         decimal_comma: read "2,75" as 2.75. Without it a comma separates thousands or list items.
         cpu_s: seconds of computing that the algebra of one answer may take; what takes longer scores 0.
+        finished: the answer must be as worked out as the gold: no `\\sqrt{98}` for `7\\sqrt{2}`, no `10 + 10` for 20, no `4/6` for `2/3`. Without it
+            any expression of the same value is right, also the one that the question asks to work out.
     """
-    return MathReward("math_reward", percent=percent, decimal_comma=decimal_comma, cpu_s=cpu_s)
+    return MathReward("math_reward", percent=percent, decimal_comma=decimal_comma, cpu_s=cpu_s, finished=finished)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 RELATIONS = {
-    "=": "=", ":=": "=", "\\approx": "=", "\\in": "in", "<": "<", ">": ">", "\\le": "<=", "\\ge": ">=", "\\ne": "!=", "\\equiv": "other",
+    "=": "=", ":=": "=", "\\approx": "~", "\\in": "in", "<": "<", ">": ">", "\\le": "<=", "\\ge": ">=", "\\ne": "!=", "\\equiv": "other",
     "\\sim": "other",
     "\\to": "other", "\\notin": "other", "\\subset": "other", "\\subseteq": "other", "\\cong": "other", "\\propto": "other",
 }  # fmt: skip
@@ -53,7 +53,7 @@ def split_separators(text: str) -> tuple[list[str], set[str]]:
 
 
 def split_relation(text: str) -> tuple[list[str], list[str]]:
-    """The sides of a relation or chain of relations, and the operators between them as =, in, <, <=, >, >=, != or other."""
+    """The sides of a relation or chain of relations, and the operators between them as =, ~ (about), in, <, <=, >, >=, != or other."""
     sides, operators, start = [], [], 0
     for at, token, depth in _tokens(text):
         if depth == 0 and token in RELATIONS:

@@ -25,6 +25,8 @@ _ANGLE_TAKER = re.compile(r"\\(?:sin|cos|tan|cot|sec|csc)(?![A-Za-z])")
 _BARE_WORD = r"[A-Za-z]+(?: ?\^ ?\{-?\d\})?"
 # "8\text{ cm}^{2}", "8\text{ m}/\text{s}"
 _MARKED = re.compile(rf"^(?P<value>.*\S) ?\\text ?\{{(?P<unit>[^{{}}\\]*)\}}(?P<more>{_POWER}(?: ?/ ?\\text ?\{{[^{{}}\\]*\}}{_POWER})?)$")
+# "EUR 8680", as "€8680"
+_CURRENCY = re.compile(r"(?P<sign>-?) ?(?:\\text ?\{ ?)?(?P<unit>USD|EUR|GBP|CHF|JPY|CNY|INR|CAD|AUD|SEK|NOK|DKK)(?: ?\})? ?(?P<value>[-+]?[.\d].*)")
 _TEN_TO = r"(?: ?\\(?:times|cdot) ?10 ?\^ ?\{[-+]?\d+\})?"
 _BARE = re.compile(rf"^(?P<value>[-+\d.,/ ]*[\d.]{_TEN_TO})(?P<space> ?)(?P<unit>{_BARE_WORD}(?:(?: ?/ ?| ){_BARE_WORD})*)$")
 
@@ -42,6 +44,8 @@ def split_unit(text: str) -> tuple[str, str] | None:
             return "-" + text[len(sign) + 1 :].strip(), sign[-1]
         if text.endswith(sign):
             return text[: -len(sign)].strip(), sign[-1]
+    if match := _CURRENCY.fullmatch(text):
+        return match["sign"] + match["value"].strip(), canonical(match["unit"])
     if text.endswith("°") and len(text) > 1 and not _ANGLE_TAKER.search(text):
         return text[:-1].strip(), "°"
     if text.endswith(("° C", "°C", "° F", "°F", "°\\text{C}", "°\\text{F}")):
