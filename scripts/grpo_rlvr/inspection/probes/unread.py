@@ -129,7 +129,7 @@ def _held_by_schema(subject: Subject, name: str) -> bool:
     held = []
     for i in spread(subject.distinct, LOOKED_AT):
         own = subject.samples[i]["columns"]
-        other = next((s["columns"][name] for s in subject.samples if name in s["columns"] and _other(own.get(name), s["columns"][name])), None)
+        other = _value_of_another_row(subject, i, name)
         if name in own and other is not None:
             schema = own.get("output_schema")
             held.append(fits_schema(json_value(own[name]), schema) and not fits_schema(json_value(other), schema))
