@@ -6,7 +6,7 @@ import json
 
 import pytest
 from grpo_rlvr.inspection.json_fields import field_changes, same_json
-from grpo_rlvr.inspection.probes import run_probes
+from grpo_rlvr.inspection.probes import forms, run_probes
 from grpo_rlvr.inspection.scores import score_samples
 from grpo_rlvr.rewards.registry import BuiltReward
 
@@ -16,6 +16,11 @@ from inspection.test_probes_builtin import findings, reward, samples_of
 GOLD = {"number": "A1", "total": 70, "items": [{"name": "paper", "count": 8}, {"name": "lamps", "count": 2}], "paid": False, "note": None}
 FORM = {"type": "object", "required": ["city", "rooms"], "properties": {"city": {"type": "string"}, "rooms": {"type": "integer"}}}
 TOWNS = ["Oslo", "Lima", "Quito", "Cairo", "Delhi", "Tunis", "Accra", "Baku"]
+
+
+@pytest.fixture(autouse=True)
+def short_texts(monkeypatch):
+    monkeypatch.setattr(forms, "SIZES", forms.SIZES[:2])
 
 
 def changes(value, gold=None, others=None) -> dict[tuple[str, str], object]:
