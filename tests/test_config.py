@@ -704,5 +704,5 @@ def test_a_file_for_trls_own_command_is_told_where_each_line_belongs(tmp_path):
     assert set(found) == {"model_name_or_path", "dataset_name", "learning_rat", "grpo", "grpo.warmup_ratio", "model", "data", "rewards"}
     assert "write model.name_or_path" in found["model_name_or_path"] and "write data.train" in found["dataset_name"]
     assert "warmup_steps" in found["grpo.warmup_ratio"]
-    flat = problems(tmp_path, BASE + "beta: 0.0\ngrpo: {learning_rate: 1e-6}\n")["grpo"]
-    assert flat == "a TRL setting stands at the first level of the file: beta | put it under `grpo:`"
+    flat = problems(tmp_path, BASE + "beta: 0.0\nmax_steps: 1\nsave_steps: 1\ngrpo: {learning_rate: 1e-6}\n")
+    assert flat == {"grpo": "3 TRL settings stand at the first level of the file: beta, max_steps, save_steps | put them under `grpo:`"}

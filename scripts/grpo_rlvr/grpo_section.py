@@ -115,12 +115,16 @@ def check_settings(written: Mapping[Any, Any], known: Settings | None = None) ->
 def of_flat_recipe(raw: Mapping[Any, Any], sections: Collection[str], known: Settings | None = None) -> tuple[dict[Any, Any], list[Problem]]:
     """A file for TRL's own command has its settings at the first level: those that are TRL's, now or once, and where all of them belong.
 
+    A key or two that stand there by mistake make no such file: ({}, []).
+
     Args:
         raw: the whole file.
         sections: names that our first level has.
     """
     known = known or settings()
     own = {name: value for name, value in raw.items() if name not in sections and (name in known.by_name or name in REMOVED)}
+    if len(own) < 3 and "model_name_or_path" not in raw:
+        return {}, []
     problems = [
         Problem(name, f"an argument of TRL's own command (`trl grpo`), which is `{FIRST_LEVEL[name]}` here", f"write {FIRST_LEVEL[name]}")
         for name in raw
@@ -128,9 +132,7 @@ def of_flat_recipe(raw: Mapping[Any, Any], sections: Collection[str], known: Set
     ]
     if own:
         shown = ", ".join(map(str, list(own)[:8])) + (f" and {len(own) - 8} more" if len(own) > 8 else "")
-        one = len(own) == 1
-        message = f"{'a TRL setting stands' if one else f'{len(own)} TRL settings stand'} at the first level of the file: {shown}"
-        problems.append(Problem("grpo", message, f"put {'it' if one else 'them'} under `grpo:`"))
+        problems.append(Problem("grpo", f"{len(own)} TRL settings stand at the first level of the file: {shown}", "put them under `grpo:`"))
     return own, problems
 
 

@@ -214,3 +214,47 @@ def test_what_a_length_penalty_wraps_is_checked_too():
     assert check_dataset([inside], rows("1", "2")) == []
     (finding,) = check_dataset([inside], rows("1", "a<answer>b"))
     assert (finding["check"], finding["rows"]) == ("own_gold", [1])
+
+
+JSON_ONLY = """
+import json
+
+def value(text):
+    try:
+        return json.loads(text)
+    except ValueError:
+        return None
+
+def strict(completions, answer, **columns):
+    return [float(value(c) == json.loads(a)) for c, a in zip(completions, answer)]
+
+class Whole:
+    __name__ = "whole"
+    def __call__(self, completions, answer):
+        return strict(completions, answer)
+    def honest_forms(self, gold):
+        return [gold, gold + " "] if "bad" not in gold else ["{}"]
+    def clearly_different(self, gold, other):
+        return gold != other
+
+class First(Whole):
+    __name__ = "first"
+    def __call__(self, completions, answer):
+        return [float(c.strip().startswith(a)) for c, a in zip(completions, answer)]
+
+whole, first = Whole(), First()
+"""
+
+
+def test_a_reward_that_wants_nothing_but_the_json_is_tried_bare(user, tmp_path):
+    (tmp_path / "mine.py").write_text(JSON_ONLY)
+    golds = ['{"a": 1}', '{"a": 2}']
+    for name in ("strict", "whole"):
+        (note,) = check_dataset(user(name), rows(*golds))
+        assert (note["check"], note["severity"], note["rows"]) == ("bare_only", "note", [0, 1])
+        assert "accepted bare and refused behind <reasoning>" in note["message"] and golds[0] in note["message"]
+    error, note = check_dataset(user("whole"), rows(*golds, '{"bad": 1}'))
+    assert (error["check"], error["severity"], error["rows"]) == ("own_gold", "error", [2]) and "'{}' scores 0" in error["message"]
+    assert note["check"] == "bare_only"
+    kinds = {f["message"].partition("accepted: ")[2].partition(";")[0] for f in check_dataset(user("first"), rows(*golds)) if f["check"] == "decoy"}
+    assert kinds == {"the right answer, then another one"}, "decoys stand bare too"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from grpo_rlvr.data_files import row_number
@@ -31,12 +31,24 @@ class _Try:
     text: str
 
 
+@dataclass(frozen=True)
+class _Outcome:
+    """An honest form of a row, tried behind reasoning with its `score` there; `bare_only`: accepted, but not behind reasoning."""
+
+    row: int
+    tried: _Try
+    score: float | None
+    accepted: bool
+    bare_only: bool
+
+
 def check_dataset(rewards: Sequence[BuiltReward], rows: Sequence[dict], limit: int = LIMIT, threshold: float = 0.5) -> list[dict[str, Any]]:
     """What is wrong between the correctness rewards and the golds.
 
-    Each row's gold is written in the honest forms that its reward names, behind some reasoning, and must score at least
-    `threshold`. Decoys must score less: nothing at all, the right answer in the reasoning only, another row's answer, and
-    the right answer with another one after it. The last two are tried where the reward can say that the golds differ.
+    Each row's gold is written in the honest forms that its reward names, behind some reasoning, and where that is refused bare,
+    and must score at least `threshold`; what is accepted only bare is noted. Decoys must score less: nothing at all, the right
+    answer in the reasoning only, another row's answer, and the right answer with another one after it. The last two are tried
+    where the reward can say that the golds differ.
 
     A user's function that is `required` and has no `honest_forms` is tried with the gold in a tag, in a box and bare, on a
     few rows; what it refuses is only a note, since its format is unknown.
@@ -49,9 +61,9 @@ def check_dataset(rewards: Sequence[BuiltReward], rows: Sequence[dict], limit: i
         limit: rows looked at; of more rows every n-th is taken, and a note says so.
 
     Returns:
-        Findings (none if all is well), gravest first, each with `check` (own_gold, form, decoy, skipped, sampled, user_gold), `severity` (error,
-        warning, note), `reward`, `message`, `fix`, `rows` (their numbers in the source from 0, all of them) and `examples` (up to 3 of `row`,
-        `kind`, `text`, `score`).
+        Findings (none if all is well), gravest first, each with `check` (own_gold, form, bare_only, decoy, skipped, sampled, user_gold),
+        `severity` (error, warning, note), `reward`, `message`, `fix`, `rows` (their numbers in the source from 0, all of them) and `examples`
+        (up to 3 of `row`, `kind`, `text`, `score`).
     """
     findings: list[dict[str, Any]] = []
     for reward in rewards:
@@ -70,24 +82,14 @@ def _check_reward(reward: BuiltReward, function: Any, rows: Sequence[dict], limi
     forms = {i: _forms(function, rows[i], gold) for i, gold in golds.items()}
     able = [i for i in golds if forms[i]]
     others = _other_golds(able, golds, getattr(function, "clearly_different", lambda a, b: False))
-    honest = [_Try(i, "honest", THINKING + form) for i in able for form in forms[i]]
+    honest = _honest(reward, rows, [(i, form) for i in able for form in forms[i]], threshold)
+    bare = {o.row for o in honest if o.bare_only}
     decoys = [decoy for i in able for decoy in _decoys(i, forms[i][0], forms[others[i]][0] if i in others else None)]
     own = getattr(function, "decoys", lambda gold: [])
     decoys += [_Try(i, kind, THINKING + text) for i, gold in golds.items() for kind, text in own(gold)]
-    scores = _scores(reward, rows, [*honest, *decoys])
-    passed = [score is not None and score >= threshold - 1e-9 for score in scores]
-    findings = []
-    good = {t.row for t, ok in zip(honest, passed, strict=False) if ok}
-    refused = [(t, s) for t, s, ok in zip(honest, scores, passed, strict=False) if not ok]
-    never = [(t, s) for t, s in refused if t.row not in good]
-    if never:
-        message = "its own gold is not accepted in any honest form: these rows can never be earned"
-        findings.append(_finding("own_gold", "error", reward, message, "mend or remove these rows, or choose another reward", never))
-    some = [(t, s) for t, s in refused if t.row in good]
-    if some:
-        message = "its own gold is accepted in one honest form and refused in another"
-        findings.append(_finding("form", "warning", reward, message, "write the gold in plain form, or tell the model which form counts", some))
-    taken = [(t, s) for t, s, ok in zip(decoys, scores[len(honest) :], passed[len(honest) :], strict=True) if ok]
+    decoys = [replace(t, text=t.text.removeprefix(THINKING)) if t.row in bare else t for t in decoys]
+    findings = _honest_findings(reward, honest)
+    taken = [(t, s) for t, s in zip(decoys, _scores(reward, rows, decoys), strict=True) if _passes(s, threshold)]
     for kind in dict.fromkeys(t.kind for t, _ in taken):
         of_kind = [(t, s) for t, s in taken if t.kind == kind]
         findings.append(
@@ -100,6 +102,48 @@ def _check_reward(reward: BuiltReward, function: Any, rows: Sequence[dict], limi
     if len(numbers) < len(rows):
         findings.append(_finding("sampled", "note", reward, f"{len(numbers)} of {len(rows)} rows were tried, evenly spread", "", []))
     return findings
+
+
+def _honest(reward: BuiltReward, rows: Sequence[dict], forms: Sequence[tuple[int, str]], threshold: float) -> list[_Outcome]:
+    """Each form (row, text) behind some reasoning, and those that are refused so bare: a reward may demand that nothing stands in front."""
+    tries = [_Try(i, "honest", THINKING + form) for i, form in forms]
+    scores = _scores(reward, rows, tries)
+    again = [k for k, score in enumerate(scores) if not _passes(score, threshold)]
+    bare = dict(zip(again, _scores(reward, rows, [_Try(forms[k][0], "honest", forms[k][1]) for k in again]), strict=True))
+    return [
+        _Outcome(i, tries[k], scores[k], k not in bare or _passes(bare[k], threshold), k in bare and _passes(bare[k], threshold))
+        for k, (i, _) in enumerate(forms)
+    ]
+
+
+def _honest_findings(reward: BuiltReward, honest: Sequence[_Outcome]) -> list[dict[str, Any]]:
+    good = {o.row for o in honest if o.accepted}
+    never = [(o.tried, o.score) for o in honest if o.row not in good]
+    some = [(o.tried, o.score) for o in honest if o.row in good and not o.accepted]
+    findings = []
+    if never:
+        message = "its own gold is not accepted in any honest form, behind <reasoning> or bare: these rows can never be earned"
+        findings.append(_finding("own_gold", "error", reward, message, "mend or remove these rows, or choose another reward", never))
+    if some:
+        message = "its own gold is accepted in one honest form and refused in another"
+        findings.append(_finding("form", "warning", reward, message, "write the gold in plain form, or tell the model which form counts", some))
+    return [*findings, *_bare_only(reward, honest)]
+
+
+def _bare_only(reward: BuiltReward, honest: Sequence[_Outcome]) -> list[dict[str, Any]]:
+    """A note where a right answer is refused once reasoning stands before it: right for a model that is to write nothing else."""
+    only = [(o.tried, o.score) for o in honest if o.bare_only]
+    if not only:
+        return []
+    count = len({t.row for t, _ in only})
+    shown = only[0][0].text.removeprefix(THINKING)[:80]
+    message = f"the gold of {count} rows is accepted bare and refused behind <reasoning>, e.g. {shown!r}"
+    fix = "right if the model is to write nothing else; else score what follows the reasoning (grpo_rlvr.completions.after_reasoning)"
+    return [_finding("bare_only", "note", reward, message, fix, only)]
+
+
+def _passes(score: float | None, threshold: float) -> bool:
+    return score is not None and score >= threshold - 1e-9
 
 
 def _forms(function: Any, row: dict, gold: Any) -> list[str]:
@@ -117,23 +161,27 @@ def _read(function: Any, values: list[Any]) -> Any:
 
 def _check_user_function(reward: BuiltReward, rows: Sequence[dict], limit: int, threshold: float) -> list[dict[str, Any]]:
     numbers = [i for i in _sample(len(rows), limit) if reward.gold_problem(rows[i]) is None]
-    tries = []
+    forms: list[tuple[int, str]] = []
     for i in numbers:
         gold = next((rows[i][c] for c in reward.columns if isinstance(rows[i].get(c), (str, int, float))), None)
         if gold is not None:
-            tries += [_Try(i, "honest", THINKING + form) for form in (f"<answer>{gold}</answer>", f"\\boxed{{{gold}}}", f"{gold}")]
-    if not tries:
+            forms += [(i, form) for form in (f"<answer>{gold}</answer>", f"\\boxed{{{gold}}}", f"{gold}")]
+    if not forms:
         return []
     try:
-        scores = _scores(reward, rows, tries)
+        honest = _honest(reward, rows, forms, threshold)
     except UserError as exc:
         return [_finding("user_gold", "warning", reward, f"it failed on its own gold: {exc}", "", [])]
-    good = {t.row for t, s in zip(tries, scores, strict=True) if s is not None and s >= threshold}
-    never = [(t, s) for t, s in zip(tries, scores, strict=True) if t.row not in good]
+    good = {o.row for o in honest if o.accepted}
+    never = [(o.tried, o.score) for o in honest if o.row not in good]
     if not never:
-        return []
+        behind = {o.row for o in honest if o.accepted and not o.bare_only}
+        return _bare_only(reward, [o for o in honest if o.row not in behind])
     count = len({t.row for t, _ in never})
-    message = f"none of the forms tag, box and bare is accepted for the gold of {count} of the {len({t.row for t in tries})} rows tried"
+    message = (
+        f"none of the forms tag, box and plain text, behind <reasoning> or bare, is accepted for the gold of {count} of the "
+        f"{len({i for i, _ in forms})} rows tried"
+    )
     fix = "no fault if it wants another form; an honest_forms(gold) method on the reward makes this a real check"
     return [_finding("user_gold", "note", reward, message, fix, never)]
 

@@ -26,6 +26,7 @@ CAUSES: dict[tuple[str, str], tuple[str, ...]] = {
     ("several_answers", ""): ("answers_listed", "after_eos"),
     ("gold_anywhere", ""): ("reasoning_only", "answers_listed", "several_answers", "after_eos", "prompt_echo", "truncated"),
     ("mutated_answer", "ignored"): FROM_ANSWER,
+    ("constant_completion", "unread"): ("shuffled_golds", "other_prompts", "repeated_items"),
     ("mutated_answer", "contained"): ("gold_anywhere",),
     ("mutated_answer", "blank"): ("no_answer",),
     ("mutated_answer", "listed"): ("answers_listed",),

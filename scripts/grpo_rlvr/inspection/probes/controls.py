@@ -13,6 +13,7 @@ from grpo_rlvr.inspection.jsonl import canonical
 from grpo_rlvr.inspection.probes.findings import attack_example, finding
 from grpo_rlvr.inspection.probes.golds import answers_of, says_nothing
 from grpo_rlvr.inspection.probes.subject import Subject, Trial, spread
+from grpo_rlvr.inspection.probes.unread import differ_in_unread, way_out
 
 MOST, STEPS = 200, 25  # completions of a control; rows looked at for one with another gold
 NEAR, SOME = 0.50, 0.10  # shares paid: an error, a warning
@@ -36,7 +37,7 @@ def control_trials(subject: Subject) -> list[Trial]:
             trials.append(Trial(i, subject.samples[i]["completion"], "shuffled_golds", "against another row's gold", columns=columns))
         if subject.kind == "none" and (k := _other_prompt(subject, i, place)) is not None:
             trials.append(Trial(k, subject.samples[i]["completion"], "other_prompts", "under another prompt"))
-        if best is not None and i != best and (_another(subject, best, i) or _same_schema_other_prompt(subject, best, i)):
+        if best is not None and i != best and _constant_is_wrong(subject, best, i):
             trials.append(Trial(i, subject.samples[best]["completion"], "constant_completion", "the completion that earns most"))
     return trials
 
@@ -82,7 +83,8 @@ def _control(subject: Subject, probe: str, pairs: Sequence[tuple[Trial, dict | U
     share = len(paid) / len(rows) if rows else 0.0
     honest, control = _mean([subject.scores[t.of] for t, _ in pairs]), _mean(rows)
     # A schema, or a judge without gold, may rightly take what another prompt got.
-    sure = subject.kind not in ("none", "schema")
+    unread = probe == "constant_completion" and bool(subject.unread)
+    sure = subject.kind not in ("none", "schema") or unread
     severity = "ok" if share < SOME else "error" if share >= NEAR and sure else "warning"
     numbers = f"mean total {_number(honest)} honest, {_number(control)} so; {len(paid)} of {len(rows)} pass"
     example = None
@@ -91,7 +93,10 @@ def _control(subject: Subject, probe: str, pairs: Sequence[tuple[Trial, dict | U
         sample = subject.samples[trial.of] if trial.columns is None else {**subject.samples[trial.of], "columns": trial.columns}
         example = attack_example(sample, subject.scores[trial.of], trial.completion, row, "", "", trial.what)
     message = f"{len(rows)} accepted completions {SAID[probe]}: {numbers}"
-    return finding(probe, severity, message, example, len(rows), len(paid), honest=honest, control=control)
+    if unread and severity != "ok":
+        message += f": the form is paid, whatever the values are; {way_out(subject)}"
+    shows = ["unread"] if unread else []
+    return finding(probe, severity, message, example, len(rows), len(paid), honest=honest, control=control, shows=shows)
 
 
 def _other_row(subject: Subject, i: int, turn: int) -> int | None:
@@ -117,6 +122,13 @@ def _another(subject: Subject, i: int, j: int) -> bool:
     words = any(may_name_the_same(a, b) for a in mine for b in theirs)
     stated = completion_text(subject.samples[i]["completion"]) if len(theirs[0]) > 40 else ""
     return not words and all(differs(b, mine) and clearly_differs(b, mine) for b in theirs) and (not stated or differs(stated, theirs))
+
+
+def _constant_is_wrong(subject: Subject, best: int, i: int) -> bool:
+    """Whether the completion of row `best` is certainly, or may well be, wrong for row i; not where a gold that nobody reads is the same."""
+    if subject.unread:
+        return differ_in_unread(subject, best, i)
+    return _another(subject, best, i) or _same_schema_other_prompt(subject, best, i)
 
 
 def _same_schema_other_prompt(subject: Subject, i: int, j: int) -> bool:

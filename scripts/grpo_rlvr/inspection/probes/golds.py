@@ -65,6 +65,16 @@ def last_answer(gold: str) -> str:
     return gold[slice(*span)] if span else gold
 
 
+def json_value(value: Any) -> Any:
+    """The value of a column; of an object or array as JSON text what it holds."""
+    if isinstance(value, str) and value.lstrip()[:1] in ("[", "{"):
+        try:
+            return json.loads(value)
+        except (ValueError, RecursionError):
+            return value
+    return value
+
+
 def says_nothing(columns: Mapping[str, Any], names: Sequence[str]) -> bool:
     """Whether the gold is an empty list or object: there, doing nothing is right."""
     return any(columns.get(name) in ([], {}) or (isinstance(columns.get(name), str) and columns[name].strip() in ("[]", "{}")) for name in names)

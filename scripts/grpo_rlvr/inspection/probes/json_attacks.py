@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from collections.abc import Callable, Iterator
 from typing import Any
 
 from grpo_rlvr.completions import after_reasoning
+from grpo_rlvr.inspection.json_fields import fits_schema, list_paths, with_part
 from grpo_rlvr.inspection.mutate import json_spans
 from grpo_rlvr.inspection.probes.case import make_case
 from grpo_rlvr.inspection.probes.golds import says_nothing
 from grpo_rlvr.inspection.probes.subject import Subject, Trial, spread
 
 MOST = 40
+LISTS_EACH = 10  # lists of one completion
 MINIMAL = ("{}", "[]", "null", '""', "0", "true", "[{}]")
 
 
@@ -37,7 +40,7 @@ def _of_one(subject: Subject, i: int) -> Iterator[Trial]:
 
     if not says_nothing(columns, subject.names):
         for small in MINIMAL:
-            if small != text[start:end] and (subject.kind != "schema" or not _valid(small, columns.get("output_schema"))):
+            if small != text[start:end] and (subject.kind != "schema" or not fits_schema(json.loads(small), columns.get("output_schema"))):
                 yield trial("minimal_json", f"{small} in the place of the JSON", text[:start] + small + text[end:])
     wrong = make_case(subject, i).wrong if text[start:end] == text.strip() or subject.kind == "calls" else None
     if wrong is not None and wrong != text and subject.kind != "schema":
@@ -47,15 +50,15 @@ def _of_one(subject: Subject, i: int) -> Iterator[Trial]:
     yield trial("truncated", "the JSON without its last character", text[: end - 1], part=True)
     for what, change in TYPES.items():
         changed = _changed(value, change)
-        if changed is not None and (subject.kind != "schema" or not _valid(json.dumps(changed), columns.get("output_schema"))):
+        if changed is not None and (subject.kind != "schema" or not fits_schema(changed, columns.get("output_schema"))):
             new = text[:start] + json.dumps(changed, ensure_ascii=False) + text[end:]
             yield trial("typed_values", what, new, sure=what != "a number as text", part=True)
-    if subject.kind != "schema":
-        for what, change in LISTS.items():
-            changed = _with_list(value, change)
-            if changed is not None and subject.kind != "calls":
-                new = text[:start] + json.dumps(changed, ensure_ascii=False) + text[end:]
-                yield trial("repeated_items", what, new, sure=what == "an item twice", part=True)
+    if subject.kind not in ("schema", "calls"):
+        for path, steps, items in itertools.islice(list_paths(value), LISTS_EACH):
+            for what, change in LISTS.items():
+                if changed := change(items):
+                    new = text[:start] + json.dumps(with_part(value, steps, changed), ensure_ascii=False) + text[end:]
+                    yield trial("repeated_items", f"{what} in {path[:60]}", new, sure=change is _twice, part=True)
 
 
 def _swap_bool(leaf: Any) -> Any:
@@ -69,9 +72,13 @@ def _as_text(leaf: Any) -> Any:
     return str(leaf) if isinstance(leaf, int | float) and not isinstance(leaf, bool) else None
 
 
+def _twice(items: list) -> list:
+    return [*items, items[-1]]
+
+
 TYPES: dict[str, Callable[[Any], Any]] = {"true for 1, or 1 for true": _swap_bool, "a number as text": _as_text}
 LISTS: dict[str, Callable[[list], list]] = {
-    "an item twice": lambda items: [*items, items[-1]],
+    "an item twice": _twice,
     "the items in reverse": lambda items: items[::-1] if items[::-1] != items else [],
 }
 
@@ -89,33 +96,8 @@ def _changed(value: Any, change: Callable[[Any], Any]) -> Any:
     return change(value)
 
 
-def _with_list(value: Any, change: Callable[[list], list], depth: int = 0) -> Any:
-    """The value with its first list of plain values changed; None if there is none, or nothing changes."""
-    if isinstance(value, list) and value and not any(isinstance(v, dict | list) for v in value):
-        return change(value) or None
-    if isinstance(value, dict | list) and depth < 20:
-        for key, item in value.items() if isinstance(value, dict) else enumerate(value):
-            new = _with_list(item, change, depth + 1)
-            if new is not None:
-                copy = dict(value) if isinstance(value, dict) else list(value)
-                copy[key] = new
-                return copy
-    return None
-
-
 def _read(text: str) -> Any:
     try:
         return json.loads(text)
     except (ValueError, RecursionError):
         return None
-
-
-def _valid(text: str, schema: Any) -> bool:
-    """Whether the row's own schema accepts it; True also where that cannot be said."""
-    import jsonschema
-
-    try:
-        schema = json.loads(schema) if isinstance(schema, str) else schema
-        return jsonschema.validators.validator_for(schema)(schema).is_valid(json.loads(text))
-    except Exception:  # an odd schema is the schema reward's affair
-        return True

@@ -13,8 +13,10 @@ from grpo_rlvr.inspection.equality import plain
 from grpo_rlvr.inspection.mutate import Mutant, invalid_json, mutants, replaced
 from grpo_rlvr.inspection.probes.calls import call_mutants
 from grpo_rlvr.inspection.probes.code import program_mutants
+from grpo_rlvr.inspection.probes.fields import field_trials, paid_paths, tried_paths
 from grpo_rlvr.inspection.probes.findings import attack_example, finding
 from grpo_rlvr.inspection.probes.subject import Subject, Trial, spread
+from grpo_rlvr.inspection.probes.unread import way_out
 
 MOST = 200  # completions that are attacked; more cost time and show nothing new
 UNSCORED = 0.20
@@ -23,12 +25,13 @@ NAMES_LEAST = 4  # rows with a paid other name, from which on it is no matter of
 
 
 def mutated_trials(subject: Subject) -> list[Trial]:
-    """Wrong versions of up to `MOST` accepted completions."""
-    return [
+    """Wrong versions of up to `MOST` accepted completions, and of JSON each field made wrong."""
+    whole = [
         Trial(i, m.completion, "mutated_answer", "the answer was made wrong", m.old, m.new, not m.near, m.part, near=m.near, name=m.name)
         for i in spread(subject.distinct, MOST)
         for m in wrong_versions(subject, i)
     ]
+    return [*whole, *field_trials(subject)]
 
 
 def wrong_versions(subject: Subject, i: int) -> list[Mutant]:
@@ -67,24 +70,29 @@ def mutated_answer(subject: Subject, trials: Sequence[Trial], rows: Sequence[dic
     pairs = list(zip(trials, rows, strict=True))
     raised = sum(isinstance(row, UserError) for row in rows)
     unpunished = [k for k, (trial, row) in enumerate(pairs) if subject.paid(trial, row)]
-    names = _surely_wrong_names(pairs, unpunished)
+    names = _surely_wrong_names(pairs, unpunished) | _surely_wrong_fields(trials, unpunished)
     far = [k for k in unpunished if trials[k].sure and (not trials[k].name or k in names)]
     result["unpunished"] = len(unpunished)
     unscored = [k for k, row in enumerate(rows) if isinstance(row, dict) and row["total"] is None]
     result["unscored"] = len(unscored)
-    result["severity"], result["message"] = _judge(result, len(far), len(trials) - raised, len(subject.distinct))
+    result["severity"], result["message"] = _judge(result, len(far), len(trials) - raised, len(subject.distinct), _tried(subject, trials))
+    if paths := paid_paths([trials[k] for k in far or unpunished]):
+        result["message"] += f"; paid though {'wrong' if far else 'changed'}: {paths}"
+        result["message"] += f"; {way_out(subject)}" if far and subject.unread else ""
     if proof := far or unpunished or (unscored if result["severity"] != "ok" else []):
         k = min(proof, key=lambda k: subject.size(trials[k]))
         trial = trials[k]
         if unpunished and not far:
             why = "two names of one thing?" if trial.name else "a tolerance?"
-            result["message"] = f"pays {trial.new!r} for {trial.old!r}: {why} {result['message']}"
-        result["example"] = attack_example(subject.samples[trial.of], subject.scores[trial.of], trial.completion, rows[k], trial.old, trial.new)
+            result["message"] = result["message"] if trial.path else f"pays {trial.new!r} for {trial.old!r}: {why} {result['message']}"
+        said = f"{trial.path}: {trial.what}" if trial.path else ""
+        sample, score = subject.samples[trial.of], subject.scores[trial.of]
+        result["example"] = attack_example(sample, score, trial.completion, rows[k], trial.old, trial.new, said)
     result["shows"] = _shows([trials[k] for k in far], len(unpunished) >= IGNORED * max(1, len(trials) - raised))
     return result
 
 
-def _judge(result: Mapping, far: int, scored: int, distinct: int) -> tuple[str, str]:
+def _judge(result: Mapping, far: int, scored: int, distinct: int, what: str) -> tuple[str, str]:
     """Severity and message; `scored` wrong answers did not make the reward raise."""
     count, unpunished, unscored, chosen = (result[k] for k in ("mutants", "unpunished", "unscored", "originals"))
     tried = min(distinct, MOST)
@@ -102,11 +110,30 @@ def _judge(result: Mapping, far: int, scored: int, distinct: int) -> tuple[str, 
             f"none of {count} wrong answers could be scored (None is not a punishment): whether the reward punishes them is unknown{capped}",
         )
     if unpunished:
-        return "warning", f"{unpunished} of {count} wrong answers keep their reward, all of them near the right one{capped}"
+        return "warning", f"{unpunished} of {count} wrong answers keep their reward, none of them surely wrong{capped}"
     if unscored > UNSCORED * scored:
         return "warning", f"{unscored} of {count} wrong answers could not be scored: None is no punishment, a wrong answer is 0{capped}"
     rest = f", {unscored} could not be scored" if unscored else ""
-    return "ok", f"all {scored - unscored} wrong answers put into {chosen} accepted completions lose reward{rest}{capped}"
+    return "ok", f"{scored - unscored} wrong answers put into {chosen} accepted completions lose reward{rest}; tried: {what}{capped}"
+
+
+def _tried(subject: Subject, trials: Sequence[Trial]) -> str:
+    """What the wrong answers were, so that nobody takes them for all there are."""
+    kinds = {"schema": "JSON that breaks the row's schema", "code": "broken programs", "calls": "other calls"}
+    words = [kinds.get(subject.kind, "other answers")] if any(not t.path for t in trials) else []
+    words += [paths] if (paths := tried_paths(trials)) else []
+    if subject.kind == "schema" and not paths:
+        words.append("no values that are wrong and fit it, since no column says which are right")
+    return "; ".join(words)
+
+
+def _surely_wrong_fields(trials: Sequence[Trial], unpunished: Sequence[int]) -> set[int]:
+    """Paid words of other rows at one path of the JSON: one may be another name of the same thing, several are not."""
+    paid: dict[str, dict[tuple[str, str], list[int]]] = defaultdict(lambda: defaultdict(list))
+    for k in unpunished:
+        if trials[k].name and trials[k].path:
+            paid[trials[k].path][trials[k].old, trials[k].new].append(k)
+    return {k for pairs in paid.values() if len(pairs) > 1 for ks in pairs.values() for k in ks}
 
 
 def _surely_wrong_names(pairs: Sequence[tuple[Trial, Any]], unpunished: Sequence[int]) -> set[int]:
@@ -117,13 +144,13 @@ def _surely_wrong_names(pairs: Sequence[tuple[Trial, Any]], unpunished: Sequence
     paid = set(unpunished)
     tried: dict[str, dict[str, bool]] = defaultdict(dict)
     for k, (trial, _) in enumerate(pairs):
-        if trial.name:
+        if trial.name and not trial.path:
             tried[plain(trial.old)][plain(trial.new)] = k in paid
     wrong = {old for old, news in tried.items() if len(news) > 1 and all(news.values())}
     some = [old for old, news in tried.items() if any(news.values())]
     if len(some) >= NAMES_LEAST and len(some) > len(tried) / 2:
         wrong |= set(some)
-    return {k for k in unpunished if pairs[k][0].name and plain(pairs[k][0].old) in wrong}
+    return {k for k in unpunished if pairs[k][0].name and not pairs[k][0].path and plain(pairs[k][0].old) in wrong}
 
 
 def _shows(far: Sequence[Trial], ignored: bool) -> list[str]:
@@ -131,6 +158,9 @@ def _shows(far: Sequence[Trial], ignored: bool) -> list[str]:
     if not far:
         return []
     found = ["ignored"] if ignored else []
+    far = [t for t in far if not t.path]
+    if not far:
+        return found
     if any(not t.new.strip() for t in far):
         found.append("blank")
     if any(t.new != t.old and f", {t.old}, " in t.new for t in far):

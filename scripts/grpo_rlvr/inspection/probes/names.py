@@ -44,6 +44,7 @@ PROBES: dict[str, str] = {
     "code_cheats": "is a program paid that ends the test instead of passing it?",
     # controls over the batch
     "shuffled_golds": "does the reward pay completions against the golds of other rows?",
+    "unread_gold": "is there a column that looks like the gold, and that no required reward reads?",
     "other_prompts": "does it pay the completions of other prompts?",
     "constant_completion": "does one completion earn everywhere what honest ones earn?",
     "length_only": "does the score follow the length, among completions that are equally right?",

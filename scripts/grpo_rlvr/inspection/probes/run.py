@@ -17,6 +17,7 @@ from grpo_rlvr.inspection.probes.names import PROBES
 from grpo_rlvr.inspection.probes.repeat import pickling, repeatability
 from grpo_rlvr.inspection.probes.rewrites import honest_rewriting, rewrite_trials
 from grpo_rlvr.inspection.probes.subject import Subject, Trial
+from grpo_rlvr.inspection.probes.unread import gold_like, unread_columns, unread_gold
 
 ORDER = list(PROBES)
 
@@ -44,6 +45,8 @@ def run_probes(
 def _attacked(subject: Subject) -> list[dict]:
     odd, faults = odd_input(subject)
     executed = runs_completion(subject)
+    subject.gold_like = gold_like(subject)
+    subject.unread = unread_columns(subject)
     trials = [*mutated_trials(subject), *attack_trials(subject), *json_trials(subject), *rewrite_trials(subject), *control_trials(subject)]
     if subject.kind == "code" and executed["severity"] == "ok":
         trials += cheat_trials(subject)
@@ -63,6 +66,7 @@ def _attacked(subject: Subject) -> list[dict]:
 
     return [
         mutated_answer(subject, *of("mutated_answer")),
+        *unread_gold(subject),
         executed,
         *raised_findings(subject, faults, trials, rows),
         odd,

@@ -28,6 +28,7 @@ class Trial:
         part: something right is left in it, so less reward is punishment enough, even if the verdict is still a pass.
         odd: a model hardly writes this; a reward that raises on it gets a warning, no error.
         place: where the right answer stands among others ("first", "last", ...).
+        path: the field of a JSON answer that was made wrong.
         columns: the gold columns to score against, if not the sample's own.
     """
 
@@ -43,6 +44,7 @@ class Trial:
     place: str = ""
     near: bool = False
     name: bool = False
+    path: str = ""
     columns: Mapping[str, Any] | None = None
 
 
@@ -51,7 +53,8 @@ class Subject:
     """The rewards with samples and score rows (aligned). `labels`: sample_id -> pass, fail or unsure, as far as someone has read.
 
     `seconds` (of one completion, all rewards), `noisy` (the same call gave other scores) and `slow` (text that repeats itself takes long) are
-    set once they have been measured.
+    set once they have been measured. So are `gold_like`, columns that look like the gold and that no deciding reward names, and of them `unread`,
+    those that change no score.
     """
 
     rewards: Sequence
@@ -62,6 +65,8 @@ class Subject:
     seconds: float = 0.0
     noisy: bool = False
     slow: bool = False
+    gold_like: list[str] = field(default_factory=list)
+    unread: list[str] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         accepted = [i for i, row in enumerate(self.scores) if row["verdict"] is True]
@@ -105,7 +110,7 @@ class Subject:
         turns: dict[tuple, int] = {}
         ranked = []
         for place, trial in enumerate(trials):
-            key = (trial.probe, trial.what)
+            key = (trial.probe, trial.what, trial.path)
             ranked.append((turns.get(key, 0), place))
             turns[key] = turns.get(key, 0) + 1
         return [trials[place] for place in sorted(place for _, place in sorted(ranked)[:most])]
