@@ -49,7 +49,7 @@ lint: $(VENV)/.test-ready
 
 # Needs nothing but Python: dist/grpo-rlvr-training.zip, to be unzipped into .agents/skills/.
 package:
-	$(PYTHON) tools/package.py
+	$(PYTHON) tools/make_zip.py
 
 # The stamps are written last, so that an install that was cut short is done again.
 $(VENV)/.venv-ready:

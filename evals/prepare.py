@@ -19,7 +19,7 @@ ROOT = EVALS.parent
 sys.path[:0] = [str(EVALS), str(ROOT / "scripts"), str(ROOT / "tools")]
 
 from graders.task import inputs, tasks  # noqa: E402
-from package import collect  # noqa: E402
+from make_zip import collect  # noqa: E402
 
 SKILL_FOLDER = ".agents/skills"
 SKILL_NAME = "grpo-rlvr-training"

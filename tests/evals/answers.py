@@ -49,7 +49,7 @@ def maths_project(folder: Path, rewards: list, model: str = "Qwen/Qwen2.5-1.5B-I
 
 
 def maths_good(folder: Path) -> str:
-    maths_project(folder, [{"use": "math"}])
+    maths_project(folder, [{"use": "math", "args": {"finished": True}}])
     done = script(folder, "inspect_rewards.py", "run", "config.yaml", "--completions", "outputs/recorded.jsonl")
     assert done.returncode == 0, done.stderr
     return READ

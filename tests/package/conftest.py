@@ -16,7 +16,7 @@ NAME = "grpo-rlvr-training"
 
 
 def make_zip(out: Path, *flags: str, **environment: str) -> subprocess.CompletedProcess:
-    command = [sys.executable, str(ROOT / "tools" / "package.py"), "--out", str(out), *flags]
+    command = [sys.executable, str(ROOT / "tools" / "make_zip.py"), "--out", str(out), *flags]
     return subprocess.run(command, capture_output=True, text=True, env={**os.environ, **environment})
 
 
