@@ -133,6 +133,6 @@ def _cached(name: str) -> Path | None:
     snapshots = Path(home) / ("models--" + name.replace("/", "--")) / "snapshots"
     try:
         found = sorted(snapshots.glob("*/config.json"), key=lambda p: p.stat().st_mtime)
-    except OSError:
+    except (OSError, ValueError):  # a name that can be no path: Python 3.13 says so here
         return None
     return found[-1] if found else None
