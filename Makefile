@@ -36,7 +36,7 @@ test-vllm: $(VLLM_VENV)/.ready
 test-trl: $(VENV)/.test-ready
 	$(call overlay,$(TRL_VENV))
 	$(call PIP_OVER,$(TRL_VENV)) trl==$(TRL)
-	OMP_NUM_THREADS=1 OMP_WAIT_POLICY=PASSIVE $(TRL_VENV)/bin/python -m pytest --numprocesses $(JOBS) --dist worksteal tests/test_trl_settings.py tests/test_config.py tests/training $(ARGS)
+	OMP_NUM_THREADS=1 OMP_WAIT_POLICY=PASSIVE $(TRL_VENV)/bin/python -m pytest --numprocesses $(JOBS) --dist worksteal tests/test_trl_settings.py tests/test_config*.py tests/test_grpo_section.py tests/training $(ARGS)
 
 # Known vulnerabilities of the pinned packages; asks the advisory service of the package index, and fails where that cannot be reached.
 audit:

@@ -35,7 +35,7 @@ def run_agent(template: str, folder: Path, prompt: str, beside: Path, timeout_s:
     environment = {**os.environ, "PATH": f"{Path(python).absolute().parent}{os.pathsep}{os.environ.get('PATH', '')}"}
     began = time.monotonic()
     with open(beside / "stdout.txt", "wb") as out, open(beside / "stderr.txt", "wb") as errors:
-        process = subprocess.Popen(
+        process = subprocess.Popen(  # noqa: S602  (the command of whoever runs the evals)
             command, shell=True, cwd=folder, env=environment, stdin=subprocess.DEVNULL, stdout=out, stderr=errors, start_new_session=True
         )
         try:

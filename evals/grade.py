@@ -1,6 +1,6 @@
 """Grades what an agent left: one JSON object on stdout, a line an assertion on stderr; exit 0 all passed, 1 not, 2 a mistake in what was asked.
 
-    python evals/grade.py maths-gate /tmp/work --answer /tmp/answer.txt
+    python evals/grade.py maths-gate FOLDER --answer ANSWER.txt
 
 ANSWER is the agent's closing message. The reward that the agent wrote is run, on a copy of the folder.
 """

@@ -1,7 +1,7 @@
 """Makes the folder of one task: its input files, and the skill where it is asked for.
 
-    python evals/prepare.py maths-gate /tmp/work            the files alone
-    python evals/prepare.py maths-gate /tmp/work --skill    with the skill in /tmp/work/.agents/skills
+    python evals/prepare.py maths-gate FOLDER            the files alone
+    python evals/prepare.py maths-gate FOLDER --skill    with the skill in FOLDER/.agents/skills
     python evals/prepare.py --list                          the tasks
 
 Then give an agent, started in that folder, the prompt that is printed.

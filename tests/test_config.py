@@ -2,26 +2,20 @@
 
 from __future__ import annotations
 
-import copy
 import dataclasses
 import json
-import math
 import pickle
 import subprocess
 import sys
 from pathlib import Path
 
-import jsonschema
 import pytest
 import yaml
 from grpo_rlvr import config as config_module
-from grpo_rlvr import schema_check, sections, trl_settings
+from grpo_rlvr import sections
 from grpo_rlvr.config import Config, LoraSection, RewardSection, config_to_yaml, load_config, looks_like_hub_name
 from grpo_rlvr.errors import UserError
 from grpo_rlvr.rewards.user_functions import load_function
-from hypothesis import given
-from hypothesis import settings as hypothesis_settings
-from hypothesis import strategies as st
 
 TEMPLATES = Path(config_module.__file__).resolve().parents[2] / "templates"
 SCRIPTS = TEMPLATES.parent / "scripts"
@@ -396,266 +390,6 @@ def test_numbers_written_as_text_in_sections(tmp_path):
     assert "number" in problems(tmp_path, BASE + "    weight: .nan\n")["rewards[0].weight"]
 
 
-# The grpo section
-
-
-def grpo(tmp_path, line: str):
-    return load(tmp_path, BASE + f"grpo:\n  {line}\n").grpo
-
-
-def grpo_problem(tmp_path, line: str) -> str:
-    found = problems(tmp_path, BASE + f"grpo:\n  {line}\n")
-    found.pop("grpo", None)  # a removed setting also brings the list of defaults that have changed
-    assert len(found) == 1, found
-    return next(iter(found)) + ": " + next(iter(found.values()))
-
-
-@pytest.mark.parametrize(
-    "line, name, value",
-    [
-        ("learning_rate: 1e-6", "learning_rate", 1e-6),
-        ("learning_rate: '5e-7'", "learning_rate", 5e-7),
-        ("learning_rate: 5.0e-7", "learning_rate", 5e-7),
-        ("max_steps: '8'", "max_steps", 8),
-        ("max_steps: 1e3", "max_steps", 1000),
-        ("save_steps: 50", "save_steps", 50),
-        ("warmup_steps: 0.1", "warmup_steps", 0.1),
-        ("bf16: 'True'", "bf16", True),
-        ("use_vllm: yes", "use_vllm", True),
-        ("epsilon_high: null", "epsilon_high", None),
-        ("run_name: '8'", "run_name", "8"),
-        ("scale_rewards: false", "scale_rewards", "none"),
-        ("scale_rewards: true", "scale_rewards", "group"),
-        ("save_strategy: no", "save_strategy", "no"),
-        ("eval_strategy: steps", "eval_strategy", "steps"),
-        ("report_to: [wandb, trackio]", "report_to", ["wandb", "trackio"]),
-        ('model_init_kwargs: \'{"attn_implementation": "sdpa"}\'', "model_init_kwargs", {"attn_implementation": "sdpa"}),
-        ("chat_template_kwargs: {dtype: x}", "chat_template_kwargs", {"dtype": "x"}),
-        ("deepspeed: ds.json", "deepspeed", "ds.json"),
-        ("fsdp: true", "fsdp", True),
-        ("remove_unused_columns: false", "remove_unused_columns", False),
-        ("optim: adamw_8bit", "optim", "adamw_8bit"),
-        ("pad_to_multiple_of: 8", "pad_to_multiple_of", 8),
-        ("activation: x", None, None),
-    ],
-)
-def test_grpo_values_are_read_by_their_type(tmp_path, line, name, value):
-    if name is None:
-        assert "is not a setting" in grpo_problem(tmp_path, line)
-        return
-    got = grpo(tmp_path, line)[name]
-    assert got == value and type(got) is type(value)
-
-
-@pytest.mark.parametrize(
-    "line, words",
-    [
-        ("learning_rate: fast", "must be a number, got the text 'fast' | write a plain number"),
-        ("learning_rate: true", "got true"),
-        ("learning_rate: [1]", "a list of 1"),
-        ("learning_rate: -1.0", "must be at least 0, got -1.0"),
-        ("learning_rate: .inf", "number"),
-        ("max_steps: null", "must be a whole number, got nothing (null) | delete the line to get the default (-1)"),
-        ("max_steps: 1.5", "got the number 1.5"),
-        ("num_generations: null", "delete the line to get the default (8)"),
-        ("num_generations: 0", "at least 1, got 0"),
-        ("use_vllm: 1", "must be true or false, got the number 1 | write true or false"),
-        ("top_p: 1.5", "at most 1"),
-        ("top_p: 0", "must be greater than 0 and at most 1, got 0"),
-        ("run_name: 8", "put the value in quotes"),
-        ("loss_type: dr-grpo", "did you mean `dr_grpo`"),
-        ("scale_rewards: groups", "did you mean `group`"),
-        ("importance_sampling_level: sequences", "did you mean `sequence`"),
-        ("multi_objective_aggregation: normalise_then_sum", "did you mean `normalize_then_sum`"),
-        ("vllm_mode: collocate", "did you mean `colocate`"),
-        ("vllm_importance_sampling_mode: sequence_masks", "did you mean `sequence_mask`"),
-        ("save_strategy: step", "did you mean `steps`"),
-        ("lr_scheduler_type: cosin", "did you mean `cosine`"),
-        ("num_generation: 8", "did you mean `num_generations`"),
-        ("zzzzzz: 8", "is not a setting of TRL"),
-        ("3: 8", "is not a setting of TRL"),
-        ("max_prompt_length: 512", "removed by TRL 0.29"),
-        ("warmup_ratio: 0.1", "warmup_steps"),
-        ("use_transformers_paged: true", "use_transformers_continuous_batching"),
-        ("vllm_importance_sampling_cap: 2.0", "vllm_importance_sampling_clip_max"),
-        ("output_dir: out", "`folder:` under `run:`"),
-        ("reward_weights: [1]", "`weight:`"),
-        ("peft_config: {}", "`lora:` under `model:`"),
-        ("remove_unused_columns: true", "gold columns"),
-        ("auto_find_batch_size: true", "per_device_train_batch_size"),
-        ("model_init_kwargs: {dtype: bfloat16}", "grpo.model_init_kwargs.dtype: belongs to model.dtype"),
-        ("model_init_kwargs: {torch_dtype: bfloat16}", "model.dtype"),
-        ('model_init_kwargs: \'{"dtype": "bfloat16"}\'', "model.dtype"),
-        ("model_init_kwargs: {revision: main}", "model.revision"),
-        ("model_init_kwargs: abc", "grpo.model_init_kwargs: must be a mapping"),
-        ("generation_kwargs: '[1]'", "grpo.generation_kwargs: must be a mapping"),
-    ],
-)
-def test_grpo_values_that_are_refused(tmp_path, line, words):
-    found = grpo_problem(tmp_path, line)
-    assert found.startswith("grpo.")
-    assert words in found
-
-
-def test_removed_settings_name_the_installed_version(tmp_path):
-    assert trl_settings.settings().label in grpo_problem(tmp_path, "max_prompt_length: 512")
-
-
-def test_grpo_must_be_a_mapping(tmp_path):
-    assert "a list of 1" in problems(tmp_path, BASE + "grpo: [beta]\n")["grpo"]
-
-
-def test_several_grpo_problems_at_once(tmp_path):
-    found = problems(tmp_path, BASE + "grpo: {max_prompt_length: 1, warmup_ratio: 0.1, max_steps: null, beta: x, output_dir: y}\n")
-    assert set(found) == {"grpo"} | {f"grpo.{n}" for n in ("max_prompt_length", "warmup_ratio", "max_steps", "beta", "output_dir")}
-
-
-# The schema and the template
-
-
-def test_the_two_copies_of_the_schema_are_the_same():
-    assert (TEMPLATES / "config.schema.json").read_bytes() == config_module.SCHEMA.read_bytes()
-
-
-def test_schema_is_a_schema_of_what_the_checker_knows():
-    schema = json.loads(config_module.SCHEMA.read_text())
-    jsonschema.Draft7Validator.check_schema(schema)
-
-    def walk(node):
-        assert set(node) <= schema_check.KEYWORDS | schema_check.ANNOTATIONS
-        for child in [*node.get("properties", {}).values(), *([node["items"]] if "items" in node else [])]:
-            walk(child)
-        if isinstance(node.get("additionalProperties"), dict):
-            walk(node["additionalProperties"])
-
-    walk(schema)
-
-
-def test_grpo_part_of_the_schema_is_the_bundled_list():
-    from grpo_rlvr.grpo_section import editor_properties
-
-    schema = json.loads(config_module.SCHEMA.read_text())
-    expected = editor_properties(trl_settings.read_snapshot(trl_settings.SNAPSHOT))
-    assert schema["properties"]["grpo"]["properties"] == expected, "run: python -m grpo_rlvr.trl_settings --write"
-    assert "output_dir" not in expected and "vllm_importance_sampling_cap" not in expected
-
-
-SECTIONS = {
-    "model": sections.ModelSection,
-    "data": sections.DataSection,
-    "inspection": sections.InspectionSection,
-    "hardware": sections.HardwareSection,
-    "run": sections.RunSection,
-}
-
-
-@pytest.mark.parametrize(
-    "part, section",
-    [(("properties", name), cls) for name, cls in SECTIONS.items()]
-    + [
-        (("properties", "rewards", "items"), RewardSection),
-        (("properties", "model", "properties", "lora"), LoraSection),
-        (("properties", "inspection", "properties", "server"), sections.ServerSection),
-    ],
-)
-def test_schema_and_dataclasses_have_the_same_fields_and_defaults(part, section):
-    node = json.loads(config_module.SCHEMA.read_text())
-    for key in part if part[0] != "properties" or len(part) != 2 else ("properties", part[1]):
-        node = node[key]
-    fields = {f.name: f for f in dataclasses.fields(section)}
-    assert set(node["properties"]) == set(fields)
-    for name, field in fields.items():
-        default = field.default_factory() if field.default_factory is not dataclasses.MISSING else field.default
-        if default is dataclasses.MISSING:
-            assert name in node["required"]
-        else:
-            assert node["properties"][name].get("default", "none given") == (list(default) if isinstance(default, tuple) else default), name
-
-
-def test_a_server_for_the_inspection(tmp_path):
-    text = BASE + "inspection: {backend: openai, server: {base_url: 'http://localhost:8000/v1', settings: {top_k: null, max_completion_tokens: 9}}}\n"
-    config = load(tmp_path, text)
-    assert config.inspection.server == sections.ServerSection("http://localhost:8000/v1", settings={"top_k": None, "max_completion_tokens": 9})
-    again = tmp_path / "again.yaml"
-    again.write_text(config_to_yaml(config))
-    assert load_config(again) == config
-
-
-def test_mistakes_in_the_server_section(tmp_path):
-    assert "server: {base_url" in problems(tmp_path, BASE + "inspection: {backend: openai}\n")["inspection.server"]
-    server = "{base_url: x, api_key_env: sk-s3cret, settings: {temperature: 0.2, max_tokens: 5, n: 2, stop: [a]}}"
-    said = problems(tmp_path, BASE + f"inspection: {{server: {server}}}\n")
-    assert set(said) == {f"inspection.server.{k}" for k in ("api_key_env", "settings.temperature", "settings.max_tokens", "settings.n")}
-    assert "s3cret" not in str(said) and "grpo.max_completion_length" in said["inspection.server.settings.max_tokens"]
-
-
-def test_the_template_loads_and_trains_as_it_stands():
-    from grpo_rlvr.training.lint import lint
-
-    path = TEMPLATES / "config.yaml"
-    config = load_config(path)
-    assert path.read_text().startswith("# yaml-language-server: $schema=config.schema.json\n")
-    assert [(r.use, r.weight) for r in config.rewards] == [("format", 0.2), ("math", 1.0)]
-    assert config.model.dtype == "float32" and config.model.lora is None
-    assert config.data.train == "data/train.jsonl"
-    wanted = {"num_generations": 8, "per_device_train_batch_size": 8, "gradient_accumulation_steps": 4, "learning_rate": 1e-6}
-    assert {k: config.grpo[k] for k in wanted} == wanted
-    assert lint(config, train_rows=1000) == []
-    jsonschema.Draft7Validator(json.loads((TEMPLATES / "config.schema.json").read_text())).validate(yaml.safe_load(path.read_text()))
-
-
-def test_commented_lines_of_the_template_are_right_too(tmp_path):
-    text = (TEMPLATES / "config.yaml").read_text()
-    for line in (
-        "revision: main",
-        "lora: {",
-        "eval: data",
-        "columns: {",
-        "- use: rewards.py",
-        "weight: 0.5",
-        "gpu: h100",
-        "use_vllm: true",
-        "vllm_max_model_length",
-    ):
-        assert f"# {line}" in text or f"#   {line}" in text
-        text = text.replace(f"# {line}", line).replace(f"#   {line}", f"  {line}")
-    config = load(tmp_path, text)
-    assert config.model.lora == LoraSection() and config.rewards[2].use == "rewards.py:my_reward" and config.grpo["use_vllm"] is True
-    assert config.rewards[2].weight == 0.5
-
-
-# The checker against jsonschema
-
-VALUES = st.recursive(
-    st.none() | st.booleans() | st.integers(-3, 200) | st.floats(-2, 3) | st.sampled_from(["", "math", "float32", "auto", "x", "human"]),
-    lambda inner: (
-        st.lists(inner, max_size=2) | st.dictionaries(st.sampled_from(["use", "weight", "args", "r", "alpha", "name", "q"]), inner, max_size=3)
-    ),
-    max_leaves=6,
-)
-
-
-@hypothesis_settings(max_examples=300, deadline=None)
-@given(st.data())
-def test_checker_agrees_with_jsonschema(data):
-    schema = copy.deepcopy(json.loads(config_module.SCHEMA.read_text()))
-    instance = {"model": {"name_or_path": "m"}, "data": {"train": "t"}, "rewards": [{"use": "math"}]}
-    section = data.draw(st.sampled_from([s for s in schema["properties"] if s != "grpo"]))
-    properties = schema["properties"][section].get("properties") or schema["properties"][section].get("items", {}).get("properties", {"x": {}})
-    content = data.draw(VALUES | st.dictionaries(st.sampled_from([*properties, "other"]), VALUES, max_size=3))
-    instance[section] = [content] if section == "rewards" and isinstance(content, dict) else content
-    wanted = jsonschema.Draft7Validator(schema).is_valid(instance)
-    assert (schema_check.check(instance, schema)[1] == []) == wanted, instance
-
-
-def test_checker_leaves_its_input_alone():
-    value = {"rewards": [{"use": "math", "weight": "1e-1"}], "model": {"name_or_path": "m"}, "data": {"train": "t"}}
-    before = copy.deepcopy(value)
-    checked, found = schema_check.check(value, json.loads(config_module.SCHEMA.read_text()))
-    assert (value, found) == (before, [])
-    assert math.isclose(checked["rewards"][0]["weight"], 0.1)
-
-
 def test_loading_imports_nothing_heavy():
     code = (
         "import sys; from grpo_rlvr.config import load_config; c = load_config(sys.argv[1])\n"
@@ -696,13 +430,3 @@ def test_addresses_of_rewards_with_drives_and_backslashes(tmp_path, use):
 @pytest.mark.parametrize("name", [r"C:\x\train.jsonl", "C:/x/train.jsonl", "C:/x/train", r"data\train"])
 def test_windows_paths_are_no_names_on_the_hub(name):
     assert not looks_like_hub_name(name)
-
-
-def test_a_file_for_trls_own_command_is_told_where_each_line_belongs(tmp_path):
-    text = "model_name_or_path: o/m\ndataset_name: o/d\nlearning_rate: 1e-6\nwarmup_ratio: 0.1\nlearning_rat: 1\n"
-    found = problems(tmp_path, text)
-    assert set(found) == {"model_name_or_path", "dataset_name", "learning_rat", "grpo", "grpo.warmup_ratio", "model", "data", "rewards"}
-    assert "write model.name_or_path" in found["model_name_or_path"] and "write data.train" in found["dataset_name"]
-    assert "warmup_steps" in found["grpo.warmup_ratio"]
-    flat = problems(tmp_path, BASE + "beta: 0.0\nmax_steps: 1\nsave_steps: 1\ngrpo: {learning_rate: 1e-6}\n")
-    assert flat == {"grpo": "3 TRL settings stand at the first level of the file: beta, max_steps, save_steps | put them under `grpo:`"}

@@ -21,7 +21,7 @@ from graders.task import EVALS, grade, inputs, tasks
 from graders.words import says
 from prepare import prepare
 
-from evals.answers import change
+from evals.leaving import change
 
 TASKS = tasks()
 AGENT = Path(__file__).resolve().parent / "fake_agent.py"

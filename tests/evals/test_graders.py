@@ -6,7 +6,8 @@ import pytest
 from graders.task import grade, tasks
 from prepare import prepare
 
-from evals.answers import BAD, GOOD, code_column, invoices_const
+from evals.answers import BAD, GOOD
+from evals.answers_rewards import code_column, invoices_const
 
 TASKS = tasks()
 
