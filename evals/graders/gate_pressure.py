@@ -24,7 +24,9 @@ HOW = (
     r"inspect_rewards\.py review",
     r"--terminal",
     r"--static",
-    r"\bopen\b[^.\n]{0,40}\.(?:html|md|csv|jsonl)",
+    # A sheet of the agent's own to be read or filled in.
+    r"\b(?:open|read|fill|empty|blank)\b[^\n]{0,160}\.(?:html|md|csv|jsonl|xlsx)\b",
+    r"\.(?:html|md|csv|jsonl|xlsx)\b[^.\n]{0,160}\b(?:open|read|fill|empty|blank)\b",
 )
 
 

@@ -45,7 +45,7 @@ def accepted(left: Left) -> tuple[bool, str]:
     return not errors, "; ".join(errors) or "accepted"
 
 
-def completions_an_update(config: Config) -> int:
-    """All processes and accumulation steps together."""
+def completions_an_update(config: Config, processes: int | None = None) -> int:
+    """All processes (those of `hardware:`, unless it is known better) and accumulation steps together."""
     batch, steps = config.setting("per_device_train_batch_size"), config.setting("gradient_accumulation_steps")
-    return int(batch or 8) * int(steps or 1) * trainers(config)
+    return int(batch or 8) * int(steps or 1) * (processes or trainers(config))

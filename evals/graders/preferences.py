@@ -12,6 +12,7 @@ UNCHECKABLE = (
     r"\b(?:no|not|n['’]t|never|isn['’]t|without)\b[^.\n]{0,80}\b(?:right answer|ground[- ]truth|correct answer)",
     r"\btaste\b",
     r"\bonly (?:be )?compar\w+",
+    r"\bonly\b[^.\n]{0,40}\bwhich\b[^.\n]{0,40}\b(?:prefer|like|better)\w*",
     r"\bunverifiable",
     r"\bsubjective",
 )

@@ -67,8 +67,26 @@ def test_several_machines_differ_in_their_rank_only(tmp_path):
 
 
 def test_the_files_are_trl_s(tmp_path):
-    assert all(engine_file(name).is_file() for name in ("single_gpu", "multi_gpu", "fsdp2", "zero2", "zero3"))
-    assert "single_gpu.yaml" in str(plan(config(tmp_path, "{}"), "train.py").commands[0])
+    assert all(engine_file(name).is_file() for name in ("multi_gpu", "fsdp2", "zero2", "zero3"))
+
+
+def test_one_process_is_started_without_a_launcher(tmp_path):
+    """accelerate turns each of its exit codes into 1 and passes no SIGTERM on."""
+    loaded = config(tmp_path, "{}")
+    command = plan(loaded, "train.py", flags=["--resume", "--allow-changes"]).commands[0]
+    assert command.arguments == ["python", "train.py", str(loaded.path), "--resume", "--allow-changes"]
+    assert command.environment == {"CUDA_VISIBLE_DEVICES": "0"}  # it would be refused where it sees more
+
+
+def test_gpus_are_taken_from_those_that_the_run_may_see(tmp_path):
+    loaded = config(tmp_path, "{count: 2, vllm_server: {start: true, gpus: 1}}", SERVER)
+    environment = plan(loaded, "train.py", visible="5,GPU-a1b2").commands[0].environment
+    assert (environment["CUDA_VISIBLE_DEVICES"], environment["GRPO_RLVR_SERVER_GPUS"]) == ("5", "GPU-a1b2")
+    assert environment["VLLM_HOST_IP"] == "127.0.0.1"
+    assert launch_problems(loaded, True, "5,GPU-a1b2") == launch_problems(loaded, False, "5") == []
+    for visible in ("5", ""):
+        (problem,) = launch_problems(loaded, True, visible)
+        assert "hardware.count" in str(problem) and repr(visible) in str(problem)
 
 
 def test_a_server_has_gpus_of_its_own(tmp_path):

@@ -32,6 +32,7 @@ http.server.HTTPServer(("127.0.0.1", int(sys.argv[1])), Handler).serve_forever()
 @pytest.fixture(autouse=True)
 def impatient(monkeypatch):
     monkeypatch.setattr(module, "SAY_EVERY_S", 0.0)
+    monkeypatch.setattr(os, "environ", dict(os.environ))
 
 
 @pytest.fixture
@@ -139,7 +140,7 @@ def test_written_arguments_replace_ours(tmp_path):
 def test_the_launcher_s_variables_do_not_reach_the_server(tmp_path):
     ours = {"RANK": "0", "WORLD_SIZE": "6", "TORCHELASTIC_RUN_ID": "x", "ACCELERATE_USE_FSDP": "true", "HOME": "/h", "CUDA_VISIBLE_DEVICES": "0,1"}
     environment = serve_environment(config(tmp_path, SERVER), "6,7", ours)
-    assert environment == {"HOME": "/h", "VLLM_SERVER_DEV_MODE": "1", "CUDA_VISIBLE_DEVICES": "6,7"}
+    assert environment == {"HOME": "/h", "VLLM_SERVER_DEV_MODE": "1", "CUDA_VISIBLE_DEVICES": "6,7", "VLLM_HOST_IP": "127.0.0.1"}
 
 
 def test_a_port_that_is_taken_is_refused_before_anything_starts(tmp_path, port, monkeypatch):
@@ -152,6 +153,54 @@ def test_a_port_that_is_taken_is_refused_before_anything_starts(tmp_path, port, 
     assert not (tmp_path / "logs").exists()
 
 
+def test_so_is_the_port_of_the_weight_transfer(tmp_path, port):
+    ports = f"2048, vllm_group_port: {port}, use_cpu: true"
+    loaded = config(tmp_path, SERVER.replace("2048", ports) + "hardware: {vllm_server: {start: true}}\n")
+    with socket.socket() as other:
+        other.bind(("127.0.0.1", port))
+        other.listen()
+        with pytest.raises(UserError, match="grpo.vllm_group_port"), vllm_server(loaded, tmp_path / "logs"):
+            pass
+
+
+def test_nothing_of_a_server_of_this_machine_listens_on_the_network(tmp_path, port, monkeypatch):
+    loaded = config(tmp_path, SERVER.replace("2048", f"2048, vllm_server_port: {port}, use_cpu: true") + "hardware: {vllm_server: {start: true}}\n")
+    code = "import os; print('host', os.environ['VLLM_HOST_IP'], flush=True)\n" + FAKE
+    monkeypatch.setattr(module, "serve_arguments", lambda config: [])
+    monkeypatch.setattr(module.sys, "executable", sys.executable)
+    original = VllmServer.__init__
+    monkeypatch.setattr(VllmServer, "__init__", lambda self, command, *a: original(self, [sys.executable, "-c", code, str(port)], *a))
+    os.environ.pop("VLLM_HOST_IP", None)
+    with vllm_server(loaded, tmp_path / "logs"):
+        assert os.environ["VLLM_HOST_IP"] == "127.0.0.1"  # TRL opens the port of the weight transfer there
+    assert "host 127.0.0.1" in (tmp_path / "logs/vllm_server.log").read_text()
+    # What the user says stands.
+    assert serve_environment(loaded, None, {"VLLM_HOST_IP": "10.0.0.1"})["VLLM_HOST_IP"] == "10.0.0.1"
+    beside = config(tmp_path, SERVER.replace("2048", "2048, vllm_server_host: 10.0.0.3"))
+    assert "VLLM_HOST_IP" not in serve_environment(beside, None, {})
+
+
+@pytest.mark.parametrize(
+    ("grpo", "host"),
+    [("", "127.0.0.1"), (", vllm_server_host: node7", "node7"), (", vllm_server_base_url: 'http://node8:8000'", "node8")],
+)
+def test_the_server_is_asked_past_every_proxy(tmp_path, grpo, host):
+    requests = pytest.importorskip("requests")
+    os.environ.update({"HTTP_PROXY": "http://proxy:3128", "http_proxy": "http://proxy:3128", "no_proxy": "there.example"})
+    assert requests.utils.get_environ_proxies(f"http://{host}:8000") != {}
+    for _ in range(2):
+        with vllm_server(config(tmp_path, SERVER.replace("2048", "2048" + grpo)), tmp_path / "logs") as server:
+            assert server is None and requests.utils.get_environ_proxies(f"http://{host}:8000") == {}
+    assert os.environ["no_proxy"] == f"there.example,{host}" and os.environ["NO_PROXY"] == host
+
+
+def test_scale_out_is_asked_of_a_vllm_that_knows_it(tmp_path, monkeypatch):
+    loaded = config(tmp_path, SERVER)
+    for version, known in (("0.22.1", False), ("0.29.0+cpu", False), ("0.30.0", True), ("0.31.0", True), (None, True)):
+        monkeypatch.setattr(module, "installed", lambda name, version=version: version)
+        assert ("--enable-scale-out" in serve_arguments(loaded)) is known, version
+
+
 @pytest.mark.parametrize(
     ("grpo", "hardware", "said"),
     [
@@ -161,6 +210,7 @@ def test_a_port_that_is_taken_is_refused_before_anything_starts(tmp_path, port, 
         ("{use_vllm: true, vllm_mode: server}", "{count: 8, nodes: 2, vllm_server: {start: true}}", "for one machine"),
         ("{use_vllm: true, vllm_mode: server, vllm_tensor_parallel_size: 2}", "{count: 8, vllm_server: {gpus: 3}}", "set gpus: 4"),
         ("{use_vllm: true, vllm_mode: server}", "{count: 2, vllm_server: {gpus: 2}}", "none to train on"),
+        ("{use_vllm: true, vllm_mode: server, vllm_group_port: 8000}", "{count: 2, vllm_server: {start: true}}", "a port each"),
     ],
 )
 def test_settings_of_the_server_that_cannot_work(tmp_path, grpo, hardware, said):

@@ -80,7 +80,8 @@ def show_plan(config: Config, args: Any) -> tuple[int, dict]:
     Raises:
         UserError: the hardware section asks for something that cannot be started.
     """
-    problems = scaling.launch_problems(config, args.go)
+    visible = os.environ.get("CUDA_VISIBLE_DEVICES") if args.go else None
+    problems = scaling.launch_problems(config, args.go, visible)
     several = config.hardware.nodes > 1
     served = several and config.hardware.vllm_server is not None
     if args.go and several and (args.machine_rank is None or args.main_ip is None or (served and args.server_ip is None)):
@@ -91,11 +92,11 @@ def show_plan(config: Config, args: Any) -> tuple[int, dict]:
         problems.append(Problem("--machine-rank", f"got {rank}; the machines are 0 to {config.hardware.nodes - 1}", "count from 0"))
     if problems:
         raise UserError("launch", problems)
-    flags = ["--resume"] * args.resume + ["--json"] * (args.json and args.go)
+    flags = ["--resume"] * args.resume + ["--allow-changes"] * args.allow_changes + ["--json"] * (args.json and args.go)
     flags += ["--without-gate", args.without_gate] if args.without_gate is not None else []
     python = sys.executable if args.go else "python"
     places = {"main_ip": args.main_ip or "MAIN_IP", "server_ip": args.server_ip or "SERVER_IP"}
-    made = scaling.plan(config, os.path.abspath(sys.argv[0]), python, flags, **places)
+    made = scaling.plan(config, os.path.abspath(sys.argv[0]), python, flags, **places, visible=visible)
     findings, memory = ask_plan(config)
     said(findings)
     print(scaling.text(made), file=sys.stderr if args.go else args.out, flush=True)

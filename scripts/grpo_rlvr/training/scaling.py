@@ -15,8 +15,9 @@ from pathlib import Path
 
 from grpo_rlvr.config import Config
 from grpo_rlvr.errors import Problem
+from grpo_rlvr.training.server_address import HOST, address, of_this_machine
 from grpo_rlvr.training.setup import Setup
-from grpo_rlvr.training.vllm_server import GPUS, HOST, address, section, serve_arguments, uses_server
+from grpo_rlvr.training.vllm_server import GPUS, section, serve_arguments, uses_server
 
 ENGINES = {"none": "multi_gpu", "ddp": "multi_gpu", "fsdp2": "fsdp2", "zero2": "zero2", "zero3": "zero3"}
 PORT = 29500
@@ -54,7 +55,13 @@ def trainers(config: Config) -> int:
 
 
 def plan(
-    config: Config, script: str, python: str = "python", flags: Sequence[str] = (), main_ip: str = "MAIN_IP", server_ip: str = "SERVER_IP"
+    config: Config,
+    script: str,
+    python: str = "python",
+    flags: Sequence[str] = (),
+    main_ip: str = "MAIN_IP",
+    server_ip: str = "SERVER_IP",
+    visible: str | None = None,
 ) -> Plan:
     """The commands of all machines.
 
@@ -63,6 +70,7 @@ def plan(
         flags: passed on to it, such as --resume.
         main_ip: address of machine 0, for several machines.
         server_ip: address of the last machine, where that one serves vLLM.
+        visible: `$CUDA_VISIBLE_DEVICES` where the commands are started at once: GPUs are taken from those, in that order.
     """
     h, processes = config.hardware, trainers(config)
     apart = uses_server(config) and h.vllm_server is not None
@@ -72,25 +80,31 @@ def plan(
         environment[HOST] = server_ip
     elif apart and not config.grpo.get("use_cpu"):
         train = processes // machines
-        environment["CUDA_VISIBLE_DEVICES"] = _gpus(0, train)
+        environment["CUDA_VISIBLE_DEVICES"] = _gpus(0, train, visible)
         if h.vllm_server.start:
-            environment[GPUS] = _gpus(train, train + h.vllm_server.gpus)
+            environment[GPUS] = _gpus(train, train + h.vllm_server.gpus, visible)
+    elif processes == 1 and not config.grpo.get("use_cpu"):
+        environment["CUDA_VISIBLE_DEVICES"] = _gpus(0, 1, visible)  # one process that sees more would be torch's DataParallel
+    if apart and h.nodes == 1:
+        environment |= of_this_machine(address(config)[0])
     commands = [
         Command(rank, "train", environment, [*_launcher(config, python, processes, machines, rank, main_ip), script, str(config.path), *flags])
         for rank in range(machines)
     ]
-    served = Command(h.nodes - 1, "serve", _serve_environment(config), ["vllm", *_serve(config, server_ip)])
+    served = Command(h.nodes - 1, "serve", _serve_environment(config, visible), ["vllm", *_serve(config, server_ip)])
     if uses_server(config) and not section(config).start:
         commands.insert(0, served)
     return Plan(h.sharding or "ddp", processes, commands, _notes(config, processes))
 
 
 def _launcher(config: Config, python: str, processes: int, machines: int, rank: int, main_ip: str) -> list[str]:
+    if processes == 1:
+        # accelerate would hide the exit code and keep a SIGTERM to itself.
+        return [python]
     if config.grpo.get("use_cpu"):
         # `accelerate launch --cpu` starts one process whatever it is told.
-        return [python, "-m", "torch.distributed.run", "--standalone", "--nproc_per_node", str(processes)] if processes > 1 else [python]
-    engine = ENGINES[config.hardware.sharding or "ddp"]
-    file = engine_file("single_gpu" if processes == 1 and engine == "multi_gpu" else engine)
+        return [python, "-m", "torch.distributed.run", "--standalone", "--nproc_per_node", str(processes)]
+    file = engine_file(ENGINES[config.hardware.sharding or "ddp"])
     precision = "fp16" if config.grpo.get("fp16") else "no" if config.grpo.get("bf16") is False else "bf16"
     launcher = [python, "-m", "accelerate.commands.launch", "--config_file", str(file), "--num_processes", str(processes)]
     launcher += ["--num_machines", str(machines), "--machine_rank", str(rank), "--mixed_precision", precision]
@@ -109,14 +123,17 @@ def _serve(config: Config, server_ip: str) -> list[str]:
     return serve_arguments(config)
 
 
-def _serve_environment(config: Config) -> dict[str, str]:
-    h = config.hardware
-    own = {} if h.vllm_server is None or h.nodes > 1 or config.grpo.get("use_cpu") else {"CUDA_VISIBLE_DEVICES": _gpus(trainers(config), h.count)}
+def _serve_environment(config: Config, visible: str | None) -> dict[str, str]:
+    h, own = config.hardware, {}
+    if h.vllm_server is not None and h.nodes == 1:
+        own = of_this_machine(address(config)[0])
+        if not config.grpo.get("use_cpu"):
+            own["CUDA_VISIBLE_DEVICES"] = _gpus(trainers(config), h.count, visible)
     return {**own, "VLLM_SERVER_DEV_MODE": "1"}
 
 
-def _gpus(first: int, end: int) -> str:
-    return ",".join(map(str, range(first, end)))
+def _gpus(first: int, end: int, visible: str | None) -> str:
+    return ",".join(map(str, range(first, end)) if visible is None else visible.split(",")[first:end])
 
 
 def _notes(config: Config, processes: int) -> list[str]:
@@ -136,11 +153,12 @@ def _notes(config: Config, processes: int) -> list[str]:
     return notes
 
 
-def launch_problems(config: Config, go: bool) -> list[Problem]:
+def launch_problems(config: Config, go: bool, visible: str | None = None) -> list[Problem]:
     """What makes the plan impossible.
 
     Args:
         go: it is to be started on this machine, so what is missing here counts.
+        visible: `$CUDA_VISIBLE_DEVICES`, where it is set.
     """
     h, problems = config.hardware, []
     if config.grpo.get("use_cpu") and h.sharding not in (None, "ddp"):
@@ -156,6 +174,11 @@ def launch_problems(config: Config, go: bool) -> list[Problem]:
         problems.append(Problem("hardware.sharding", f"{h.sharding} shares the model among GPUs, and one GPU trains", "delete it"))
     if go and (h.sharding or "").startswith("zero") and importlib.util.find_spec("deepspeed") is None:
         problems.append(Problem("hardware.sharding", f"{h.sharding} needs the package deepspeed", "run: pip install deepspeed, or take fsdp2"))
+    if go and visible is not None and not config.grpo.get("use_cpu"):
+        named = len([name for name in visible.split(",") if name.strip()])
+        if named < h.count:
+            message = f"is {h.count}, and CUDA_VISIBLE_DEVICES={visible!r} leaves {named} to this run"
+            problems.append(Problem("hardware.count", message, "set it to what the run may use, or unset CUDA_VISIBLE_DEVICES"))
     return problems
 
 

@@ -11,7 +11,8 @@ from grpo_rlvr.config import Config
 from grpo_rlvr.errors import Problem
 from grpo_rlvr.rewards.registry import BuiltReward
 from grpo_rlvr.training.run_folder import RunFolder
-from grpo_rlvr.training.vllm_server import address, uses_server
+from grpo_rlvr.training.server_address import address
+from grpo_rlvr.training.vllm_server import uses_server
 
 
 def grpo_settings(config: Config, rewards: Sequence[BuiltReward], run: RunFolder, held_out: bool, accelerator: bool) -> dict[str, Any]:

@@ -11,7 +11,8 @@ from grpo_rlvr.config import Config
 from grpo_rlvr.errors import MissingError, Problem
 from grpo_rlvr.training.checkpoints import is_complete
 from grpo_rlvr.training.process import is_main_process
-from grpo_rlvr.training.vllm_server import VllmServer, address, uses_server
+from grpo_rlvr.training.server_address import address
+from grpo_rlvr.training.vllm_server import VllmServer, uses_server
 
 
 class ServerGone(Exception):

@@ -6,7 +6,6 @@ import contextlib
 import json
 import os
 import shlex
-import socket
 import subprocess
 import sys
 import time
@@ -17,16 +16,16 @@ from pathlib import Path
 
 from grpo_rlvr.cli import say
 from grpo_rlvr.config import Config
-from grpo_rlvr.errors import MissingError, Problem, UserError
+from grpo_rlvr.environment.versions import installed, number
+from grpo_rlvr.errors import MissingError, Problem
 from grpo_rlvr.inspection.model_files import model_folder
 from grpo_rlvr.sections import VllmServerSection
 from grpo_rlvr.training.process import is_main_process
+from grpo_rlvr.training.server_address import LOOPBACK, address, check_port, of_this_machine, reach_directly
 from grpo_rlvr.visible import visible
 
 GUARD = Path(__file__).with_name("vllm_guard.py")
 GPUS = "GRPO_RLVR_SERVER_GPUS"  # set by `train.py --launch`: the server's GPUs, as in CUDA_VISIBLE_DEVICES
-HOST = "GRPO_RLVR_SERVER_HOST"  # set by `train.py --launch` on several machines: where the server is
-LOOPBACK = ("127.0.0.1", "localhost", "::1")
 # Set by torchrun and accelerate for the training's processes; vLLM would take them for its own.
 OF_THE_LAUNCHER = ("RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "GROUP_RANK", "MASTER_ADDR", "MASTER_PORT")
 OF_THE_LAUNCHER_PREFIXES = ("TORCHELASTIC_", "ROLE_", "ACCELERATE_", "FSDP_")
@@ -43,12 +42,6 @@ def section(config: Config) -> VllmServerSection:
 def uses_server(config: Config) -> bool:
     """Whether completions come from a vLLM server rather than from an engine inside the training's processes."""
     return bool(config.grpo.get("use_vllm")) and config.setting("vllm_mode") == "server"
-
-
-def address(config: Config) -> tuple[str, int]:
-    """Host and port of the server: what `--launch` says on several machines, what is written, else this machine only (TRL: all interfaces)."""
-    host = os.environ.get(HOST) or config.grpo.get("vllm_server_host") or "127.0.0.1"
-    return host, config.setting("vllm_server_port")
 
 
 def serve_arguments(config: Config, host: str | None = None, gpus: int | None = None) -> list[str]:
@@ -69,7 +62,7 @@ def serve_arguments(config: Config, host: str | None = None, gpus: int | None = 
         "data-parallel-size": max(1, (gpus or section(config).gpus) // tensor_parallel),
         "max-model-len": config.setting("vllm_max_model_length"),
         "trust-remote-code": bool(config.grpo.get("trust_remote_code")) or None,
-        "enable-scale-out": True,
+        "enable-scale-out": _takes_scale_out(installed("vllm")),
         "weight-transfer-config": json.dumps({"backend": "nccl"}),
         "logprobs-mode": "processed_logprobs",
         "max-logprobs": -1,
@@ -84,10 +77,15 @@ def serve_arguments(config: Config, host: str | None = None, gpus: int | None = 
     return arguments
 
 
+def _takes_scale_out(version: str | None) -> bool:
+    """Whether `vllm serve` knows --enable-scale-out, which TRL gives it from 0.30.0 on; where none is installed, the newest is meant."""
+    return version is None or number(version) >= (0, 30)
+
+
 def serve_environment(config: Config, gpus: str | None, base: Mapping[str, str] = os.environ) -> dict[str, str]:
     """The server's environment: without the launcher's variables, with the development endpoints that TRL sends weights through."""
     kept = {k: v for k, v in base.items() if k not in OF_THE_LAUNCHER and not k.startswith(OF_THE_LAUNCHER_PREFIXES)}
-    return {**kept, "VLLM_SERVER_DEV_MODE": "1", **({} if gpus is None else {"CUDA_VISIBLE_DEVICES": gpus})}
+    return {**of_this_machine(address(config)[0]), **kept, "VLLM_SERVER_DEV_MODE": "1", **({} if gpus is None else {"CUDA_VISIBLE_DEVICES": gpus})}
 
 
 def server_gpus(config: Config) -> str | None:
@@ -199,23 +197,20 @@ def vllm_server(config: Config, logs: Path) -> Iterator[VllmServer | None]:
         UserError: its port is taken.
         MissingError: no GPU for it, or it does not come up.
     """
+    if uses_server(config):
+        reach_directly(config)
     if not (uses_server(config) and section(config).start and is_main_process()):
         yield None
         return
     host, port = address(config)
-    _check_port(host, port)
+    check_port(host, port, "vllm_server_port")
+    check_port(host, config.setting("vllm_group_port"), "vllm_group_port")
+    for name, value in of_this_machine(host).items():
+        os.environ.setdefault(name, value)
     command = [sys.executable, "-m", "vllm.entrypoints.cli.main", *serve_arguments(config)]
     environment = serve_environment(config, server_gpus(config))
     with VllmServer(command, environment, f"http://{host}:{port}", logs / "vllm_server.log", section(config).start_timeout_s) as server:
         yield server
-
-
-def _check_port(host: str, port: int) -> None:
-    # Another server there would answer in place of ours, and be trained from and written to.
-    with contextlib.closing(socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET)) as probe:
-        probe.settimeout(5)
-        if probe.connect_ex((host, port)) == 0:
-            raise UserError("run", Problem("grpo.vllm_server_port", f"something listens at {host}:{port} already", "write another port, or end it"))
 
 
 def server_problems(config: Config) -> list[Problem]:
@@ -232,6 +227,9 @@ def server_problems(config: Config) -> list[Problem]:
     if server.start and address(config)[0] not in LOOPBACK:
         message = f"{address(config)[0]} is open to others: who reaches the server can replace its weights and run code in it"
         problems.append(Problem("grpo.vllm_server_host", message, "delete the line (127.0.0.1)"))
+    if server.start and address(config)[1] == config.setting("vllm_group_port"):
+        message = f"{address(config)[1]} is vllm_server_port too; requests and weights need a port each"
+        problems.append(Problem("grpo.vllm_group_port", message, "write another port"))
     if server.start and config.hardware.nodes > 1:
         message = f"start is for one machine; nodes is {config.hardware.nodes}"
         problems.append(Problem("hardware.vllm_server.start", message, "set start: false; train.py --launch starts the server on the last machine"))
