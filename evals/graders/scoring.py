@@ -37,11 +37,11 @@ class Case:
     row: str = ""
 
 
-def judge(left: Left, reference: Case, cases: list[Case], timeout_s: float = TIMEOUT_S) -> tuple[dict[str, bool | None], str]:
+def judge(left: Left, reference: Case, cases: list[Case], timeout_s: float = TIMEOUT_S, share: float = 0.5) -> tuple[dict[str, bool | None], str]:
     """Which cases the reward pays, by name; or {} and why none could be scored.
 
     Args:
-        reference: a plainly right completion. A case is paid if the reward's own verdict is a pass and its total is at least half the reference's.
+        reference: a plainly right completion. A case is paid if the reward's own verdict is a pass and its total at least `share` of that one's.
     """
     every = [reference, *cases]
     with tempfile.TemporaryDirectory() as top:
@@ -71,7 +71,7 @@ def judge(left: Left, reference: Case, cases: list[Case], timeout_s: float = TIM
     totals, verdicts = answer["totals"], answer["verdicts"]
     if verdicts[0] is not True or not totals[0] or totals[0] <= 0:
         return {}, f"a plainly right completion ({reference.name}) is not paid: total {totals[0]}"
-    paid = [v is not None and v and t is not None and t >= 0.5 * totals[0] for t, v in zip(totals, verdicts, strict=True)]
+    paid = [v is not None and v and t is not None and t >= share * totals[0] for t, v in zip(totals, verdicts, strict=True)]
     return {case.name: p for case, p in zip(cases, paid[1:], strict=True)}, ""
 
 

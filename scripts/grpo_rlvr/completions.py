@@ -11,6 +11,7 @@ from collections import deque
 from typing import Any
 
 REASONING_TAGS = ("think", "thinking", "thought", "reasoning")
+_REASONING_TAG = re.compile(f"<(/?)({'|'.join(REASONING_TAGS)})>")
 _REASONING_OPEN, _REASONING_CLOSE = tuple(f"<{t}>" for t in REASONING_TAGS), tuple(f"</{t}>" for t in REASONING_TAGS)
 ANSWER_OPEN, ANSWER_CLOSE = "<answer>", "</answer>"
 _BOX = re.compile(r"\\(?:boxed|fbox)(?![A-Za-z])")
@@ -117,6 +118,24 @@ def after_reasoning_span(text: str) -> tuple[int, int]:
         if at >= 0:
             end = at
     return start, end
+
+
+def outside_reasoning(text: str) -> str:
+    """All that was said or done, where everything of it counts and not only the last word: the text without its reasoning parts.
+
+    `after_reasoning` would let a second reasoning part hide what came before it. Reasoning is each part from an opening tag to the
+    closing one of the same name or, unfinished, to the end, and what comes before a closing tag that is the first of all tags (the
+    chat template may have written the opening one). The pieces are joined by line ends.
+    """
+    pieces, at, inside = [], 0, None
+    for count, tag in enumerate(_REASONING_TAG.finditer(text)):
+        closes, name = tag[1] == "/", tag[2]
+        if inside is None and not closes:
+            pieces.append(text[at : tag.start()])
+            inside = name
+        elif closes and (inside == name or count == 0):
+            inside, at = None, tag.end()
+    return "\n".join([*pieces, text[at:]] if inside is None else pieces)
 
 
 def tag_span(text: str, start: int = 0, end: int | None = None) -> tuple[int, int] | None:

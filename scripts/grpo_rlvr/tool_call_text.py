@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-from grpo_rlvr.completions import after_reasoning, assistant_turns, content_text, tag_span
+from grpo_rlvr.completions import assistant_turns, content_text, outside_reasoning, tag_span
 
 CALL_OPEN, CALL_CLOSE = "<tool_call>", "</tool_call>"
 _JSON_START = re.compile(r"\{(?=\s*[\"}])|\[(?=\s*\{)")
@@ -18,34 +18,38 @@ _CALL_BEGUN = re.compile(r'(?:\[\s*)?\{\s*"(?:name|function|arguments|parameters
 _WHITE = re.compile(r"\s*")
 
 
-def find_tool_calls(completion: Any, decode: Callable[[str, int], tuple[Any, int]]) -> list[Any] | None:
+def find_tool_calls(completion: Any, decode: Callable[[str, int], tuple[Any, int]], tagged: bool = False) -> list[Any] | None:
     """The tool calls of all assistant turns in their order, as the JSON values that were written.
 
-    A turn's `tool_calls` field counts, else what its text holds after the reasoning: the `<tool_call>` blocks, or where
+    A turn's `tool_calls` field counts, else what its text holds outside of the reasoning: the `<tool_call>` blocks, or where
     there is no such tag, JSON objects (or lists of them) that have the form of a call, in the last complete `<answer>` if
     there is one. None where a call was begun that cannot be read.
 
     Args:
         decode: reads one JSON value of a text at an index, returns it and the index after it; ValueError if there is none.
+        tagged: a call in the text without the tags is one that cannot be read.
     """
     if isinstance(completion, str):
-        return _written_calls(completion, decode)
+        return _written_calls(completion, decode, tagged)
     calls: list[Any] = []
     for turn in assistant_turns(completion):
         made = turn.get("tool_calls")
         if isinstance(made, (list, tuple)) and made:
             found: list[Any] | None = list(made)
         else:
-            found = _written_calls(content_text(turn.get("content")), decode)
+            found = _written_calls(content_text(turn.get("content")), decode, tagged)
         if found is None:
             return None
         calls += found
     return calls
 
 
-def _written_calls(text: str, decode: Callable) -> list[Any] | None:
-    text = after_reasoning(text)
-    return _tagged_calls(text, decode) if CALL_OPEN in text else _bare_calls(text, decode)
+def _written_calls(text: str, decode: Callable, tagged: bool) -> list[Any] | None:
+    text = outside_reasoning(text)
+    if CALL_OPEN in text:
+        return _tagged_calls(text, decode)
+    bare = _bare_calls(text, decode)
+    return bare if not (tagged and bare) else None
 
 
 def _tagged_calls(text: str, decode: Callable) -> list[Any] | None:

@@ -7,7 +7,7 @@ import re
 from functools import lru_cache
 from typing import Any
 
-from grpo_rlvr.completions import after_reasoning, strip_special_tokens, tag_span
+from grpo_rlvr.completions import outside_reasoning, strip_special_tokens, tag_span
 from grpo_rlvr.errors import Problem, UserError
 from grpo_rlvr.rewards.base import Reward
 from grpo_rlvr.rewards.schema_formats import format_checker
@@ -83,7 +83,7 @@ class SchemaReward(Reward):
         # The whole text first: a JSON string may hold a closing tag.
         value = self._parsed(text)
         if value is None:
-            rest = strip_special_tokens(after_reasoning(text))
+            rest = strip_special_tokens(outside_reasoning(text))
             value = None if rest == text else self._parsed(rest)
         return value
 

@@ -8,7 +8,7 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import Any
 
-from grpo_rlvr.completions import after_reasoning, completion_text, strip_special_tokens
+from grpo_rlvr.completions import completion_text, outside_reasoning, strip_special_tokens
 from grpo_rlvr.errors import Problem, UserError
 from grpo_rlvr.rewards.base import Reward
 from grpo_rlvr.rewards.strict_json import NotJson, decode_strict, parse_strict
@@ -87,20 +87,20 @@ class ToolCallReward(Reward):
 
     A call is right as a whole: same name, same arguments, none missing, none added, values equal in type (`true` is no
     number, `1` is `1.0`, text is compared letter by letter). A further call, a repeated one and one that cannot be read
-    are wrong. Where no call is expected, 1.0 is for a reply in words: saying nothing is no answer. Gold that cannot be
-    read raises GoldError with the row.
+    are wrong, and a call that was made stays made: thinking again after it takes nothing back. Where no call is expected,
+    1.0 is for a reply in words: saying nothing is no answer. Gold that cannot be read raises GoldError with the row.
     """
 
     columns = ("expected_calls",)
     correctness = True
     gold_error_raises = True
 
-    def __init__(self, name: str, ordered: bool = False, partial: bool = False):
+    def __init__(self, name: str, ordered: bool = False, partial: bool = False, tagged: bool = False):
         super().__init__(name)
-        for option, value in (("ordered", ordered), ("partial", partial)):
+        for option, value in (("ordered", ordered), ("partial", partial), ("tagged", tagged)):
             if not isinstance(value, bool):
                 raise UserError("config", Problem(name, f"{option} is {value!r}", "use true or false"))
-        self.ordered, self.partial = ordered, partial
+        self.ordered, self.partial, self.tagged = ordered, partial, tagged
 
     def read_gold(self, expected_calls: Any) -> CallsGold:
         if expected_calls is None:
@@ -124,6 +124,8 @@ class ToolCallReward(Reward):
         turned = [{"arguments": dict(reversed(call["arguments"].items())), "name": call["name"]} for call in calls]
         tagged = "\n".join(f"{CALL_OPEN}\n{json.dumps(call, ensure_ascii=False)}\n{CALL_CLOSE}" for call in calls)
         compact = "".join(f"{CALL_OPEN}{json.dumps(call, separators=(',', ':'))}{CALL_CLOSE}" for call in turned)
+        if self.tagged:
+            return [tagged, compact]
         return [tagged, compact, json.dumps(calls), "\n".join(map(json.dumps, calls)), f"```json\n{json.dumps(calls, indent=2)}\n```"]
 
     def clearly_different(self, gold: CallsGold, other: CallsGold) -> bool:
@@ -135,11 +137,12 @@ class ToolCallReward(Reward):
 
     def score_one(self, completion: Any, calls: CallsGold) -> float:
         gold = calls.keys
-        found = find_tool_calls(completion, decode_strict)
+        found = find_tool_calls(completion, decode_strict, self.tagged)
         if found is None:
             return 0.0
         if not gold:
-            return 1.0 if not found and strip_special_tokens(after_reasoning(completion_text(completion))) else 0.0
+            words = strip_special_tokens(outside_reasoning(completion_text(completion)))
+            return float(not found and any(map(str.isalnum, words)))
         if not self.partial and len(found) != len(gold):
             return 0.0
         try:
@@ -156,12 +159,14 @@ class ToolCallReward(Reward):
         return share if self.partial else float(share == 1.0)
 
 
-def make_tool_call_reward(ordered: bool = False, partial: bool = False) -> ToolCallReward:
+def make_tool_call_reward(ordered: bool = False, partial: bool = False, tagged: bool = False) -> ToolCallReward:
     """The tool-call reward.
 
     Args:
         ordered: the calls must come in the order of the gold (default: any order, as for calls made in parallel).
         partial: pay right calls / max(made, expected) instead of all or nothing; a call counts whole, and every further
             call lowers the share. With `ordered`, a call counts at its own place only.
+        tagged: calls in the text count in `<tool_call>` tags only; one without them earns 0 (default: bare and fenced JSON
+            is read too, where there is no such tag).
     """
-    return ToolCallReward("tool_call_reward", ordered=ordered, partial=partial)
+    return ToolCallReward("tool_call_reward", ordered=ordered, partial=partial, tagged=tagged)

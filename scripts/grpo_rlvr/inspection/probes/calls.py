@@ -6,7 +6,7 @@ import copy
 import json
 from collections.abc import Callable, Iterator
 
-from grpo_rlvr.completions import completion_text
+from grpo_rlvr.completions import after_reasoning, completion_text
 from grpo_rlvr.inspection.mutate import Mutant, json_spans, replaced
 
 
@@ -17,7 +17,18 @@ def call_mutants(completion: str | list[dict]) -> list[Mutant]:
         changed = edited(completion, change)
         if changed is not None and changed != completion:
             made.append(Mutant(changed, "the calls", what, near=what == "an argument more", part=what in PARTLY))
+    again = _made_again(completion) if made else None
+    if again is not None:
+        made.append(Mutant(again, "the calls", AGAIN, part=True))
     return [*made, Mutant(replaced(completion, "I will not call anything."), "the calls", "no call")] if made else []
+
+
+def _made_again(completion: str | list[dict]) -> str | list[dict] | None:
+    """The completion with its calls made a second time behind a second reasoning part, which hides the first from a reader of what
+    follows the last one; None where the calls do not stand in the text."""
+    text = completion_text(completion)
+    answer = after_reasoning(text).strip()
+    return replaced(completion, f"{text}\n<think>To be sure, once more.</think>\n{answer}") if json_spans(answer) else None
 
 
 def edited(completion: str | list[dict], change: Callable[[list[dict]], list[dict] | None]) -> str | list[dict] | None:
@@ -127,4 +138,5 @@ CHANGES: dict[str, Callable[[list], list | None]] = {
     "an argument more": lambda calls: _with_arguments(calls, lambda a: {**a, "unasked": 1}),
     "a call twice": _double,
 }
+AGAIN = "the calls again after thinking again"
 PARTLY = ("another value", "an argument less", "an argument more", "a call twice")  # a reward of shares may pay the rest
