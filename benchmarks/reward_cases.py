@@ -75,6 +75,10 @@ def validate(texts: list[str]) -> list[bool]:
     return [validator.is_valid(json.loads(text)) for text in texts]
 
 
+def loads(texts: list[str]) -> list[Any]:
+    return [json.loads(text) for text in texts]
+
+
 def decode(texts: list[str]) -> list[Any]:
     return [json.JSONDecoder().raw_decode(text, len("<tool_call>")) for text in texts]
 
@@ -115,6 +119,8 @@ CASES = {
                             lambda size: prose(size) + in_words("C"), lambda i: {"answer": "BCD"[i % 3]}),
     "schema": Case("schema", person, lambda i: person('"old"'), lambda size: f'{{"name": {json.dumps(prose(size))}, "age": 7}}',
                    lambda i: {"output_schema": json.dumps(SCHEMA)}, bound="json.loads + jsonschema Validator.is_valid", bare=validate),
+    "json": Case("json", person, lambda i: person('"old"'), lambda size: f"<think>{prose(size)}</think>{person(7)}",
+                 lambda i: {"expected": person(i)}, bound="json.loads", bare=loads),
     "tool_calls": Case("tool_calls", call, lambda i: call(i + 1), lambda size: f"<think>{prose(size)}</think>{call(7)}",
                        lambda i: {"expected_calls": json.dumps([{"name": "add", "arguments": {"a": i, "b": 1}}])},
                        bound="json.JSONDecoder.raw_decode", bare=decode),

@@ -90,6 +90,14 @@ def test_every_name_of_the_registry_builds_with_a_name_of_its_own(base):
     assert [pickle.loads(pickle.dumps(b)).function.__name__ for b in built] == names
 
 
+def test_every_reward_is_known_where_rewards_are_told_apart():
+    from grpo_rlvr.diagnosis.run import CORRECT_USES, FORM_USES
+    from grpo_rlvr.training.filling import ANSWERS
+
+    assert CORRECT_USES | FORM_USES | {"length", "overlong", "judge"} == set(REGISTRY)
+    assert set(ANSWERS) == FORM_USES | CORRECT_USES - {"code", "tool_calls"}  # those have a form of their own
+
+
 def judge_args(base: Path) -> dict:
     client, rubric = OpenAIJudgeClient("http://127.0.0.1:9/v1", "llama-judge"), "Names every cause."
     rate = {"k": 9, "n": 10, "share": 0.9, "low": 0.55, "high": 0.99}

@@ -26,7 +26,7 @@ DEFAULTS = {
     "scale_rewards": "group", "mask_truncated_completions": False, "use_vllm": False, "max_grad_norm": 1.0, "max_steps": -1,
     "reward_weights": None, "vllm_importance_sampling_mode": "sequence_mask", "min_p": None, "vllm_max_model_length": None,
 }  # fmt: skip
-CORRECT_USES = {"exact", "math", "choice", "code", "schema", "tool_calls"}
+CORRECT_USES = {"exact", "math", "choice", "code", "schema", "json", "tool_calls"}
 FORM_USES = {"format", "partial_format"}
 _FORM = re.compile(r"format|tag|xml|structure|style|template", re.I)
 _CORRECT = re.compile(r"correct|accura|exact|math|answer|solve|pass|test|choice|gold|match", re.I)

@@ -49,7 +49,7 @@ def reward_parts(config: Config, rewards: Sequence) -> dict:
 def _libraries(config: Config) -> list[str]:
     """The libraries that decide a score of these rewards; a user's function, or one that wraps another, may use any of ours."""
     uses = {section.use for section in config.rewards}
-    if any(":" in use or use not in (*LIBRARIES_OF, "exact", "format", "partial_format", "choice", "tool_calls", "overlong") for use in uses):
+    if any(":" in use or use not in (*LIBRARIES_OF, "exact", "format", "partial_format", "choice", "json", "tool_calls", "overlong") for use in uses):
         return sorted({lib for libs in LIBRARIES_OF.values() for lib in libs})
     return sorted({lib for use in uses for lib in LIBRARIES_OF.get(use, ())})
 

@@ -8,6 +8,7 @@ from grpo_rlvr.rewards.choices import make_choice_reward
 from grpo_rlvr.rewards.code import make_code_reward
 from grpo_rlvr.rewards.dataset_check import check_dataset
 from grpo_rlvr.rewards.formats import make_format_reward, make_partial_format_reward
+from grpo_rlvr.rewards.json_equal import make_json_reward
 from grpo_rlvr.rewards.judge import make_rubric_judge_reward
 from grpo_rlvr.rewards.judge_calibration import calibrate_judge, load_calibration, save_calibration
 from grpo_rlvr.rewards.judge_client import OpenAIJudgeClient
@@ -24,6 +25,7 @@ correctness_reward = make_correctness_reward()
 math_reward = make_math_reward()
 choice_reward = make_choice_reward()
 schema_reward = make_schema_reward()
+json_reward = make_json_reward()
 tool_call_reward = make_tool_call_reward()
 
 __all__ = [
@@ -38,11 +40,13 @@ __all__ = [
     "choice_reward",
     "correctness_reward",
     "format_reward",
+    "json_reward",
     "load_calibration",
     "make_choice_reward",
     "make_code_reward",
     "make_correctness_reward",
     "make_format_reward",
+    "make_json_reward",
     "make_math_reward",
     "make_overlong_reward",
     "make_partial_format_reward",

@@ -16,6 +16,7 @@ from grpo_rlvr.rewards.choices import make_choice_reward
 from grpo_rlvr.rewards.code import make_code_reward
 from grpo_rlvr.rewards.context import Context
 from grpo_rlvr.rewards.formats import make_format_reward, make_partial_format_reward
+from grpo_rlvr.rewards.json_equal import make_json_reward
 from grpo_rlvr.rewards.judge import make_configured_judge
 from grpo_rlvr.rewards.library_files import builtin_source_files
 from grpo_rlvr.rewards.mathematics.reward import make_math_reward
@@ -76,6 +77,7 @@ REGISTRY: dict[str, Entry] = {
     "math": Entry(make_math_reward, "equal to the gold in value and kind"),
     "choice": Entry(make_choice_reward, "the one chosen letter is the gold's"),
     "schema": Entry(make_schema_reward, "one strict JSON value that validates"),
+    "json": Entry(make_json_reward, "one strict JSON value equal to the expected one"),
     "tool_calls": Entry(make_tool_call_reward, "the expected calls with the same typed arguments, none extra"),
     "code": Entry(make_code_reward, "every test passes, judged outside the candidate's process"),
     "length": Entry(make_configured_length, "the reward inside gives 1.0 and the completion is no longer than target_tokens"),

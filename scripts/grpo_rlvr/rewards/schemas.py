@@ -7,32 +7,21 @@ import re
 from functools import lru_cache
 from typing import Any
 
-from grpo_rlvr.completions import outside_reasoning, strip_special_tokens, tag_span
+from grpo_rlvr.completions import strip_special_tokens
 from grpo_rlvr.errors import Problem, UserError
 from grpo_rlvr.rewards.base import Reward
+from grpo_rlvr.rewards.json_text import FENCES, json_value
 from grpo_rlvr.rewards.schema_formats import format_checker
 from grpo_rlvr.rewards.schema_instance import NOTHING, minimal_instance
 from grpo_rlvr.rewards.schema_keywords import KEYWORDS, searcher
 from grpo_rlvr.rewards.strict_json import NotJson, parse_strict
 
-FENCES = ("forbid", "strip")
 # Values under these keywords are data, not schemas.
 DATA_KEYWORDS = ("const", "enum", "default", "examples")
 # One value of each type: what a schema does to these shows unresolvable references and endless recursion.
 TRIAL_VALUES = (None, True, 0, 1.5, "", "a", [], {}, [{}], {"a": {}})
 # The annotation-only formats of OpenAPI: there is nothing to check in them.
 SIZE_FORMATS = ("int32", "int64", "float", "double", "byte", "binary", "password")
-
-
-def strip_fence(text: str) -> str:
-    """The body of one outer Markdown code fence (with no language, or json), else the text as it is."""
-    if not (text.startswith("```") and text.endswith("```")) or len(text) < 6:
-        return text
-    newline = text.find("\n")
-    if newline < 0 or text[3:newline].strip().lower() not in ("", "json"):
-        return text
-    body = text[newline + 1 : -3]
-    return text if "```" in body else body
 
 
 class SchemaReward(Reward):
@@ -75,29 +64,8 @@ class SchemaReward(Reward):
         return [text, json.dumps(value, indent=2), f"<answer>\n{text}\n</answer>"]
 
     def score_one(self, text: str, gold: Any) -> float:
-        value = self._value(strip_special_tokens(text))
+        value = json_value(strip_special_tokens(text), self.fence)
         return 1.0 if value is not None and gold.is_valid(value[0]) else 0.0
-
-    def _value(self, text: str) -> tuple[Any] | None:
-        """The one JSON value, in a tuple since null is a value too."""
-        # The whole text first: a JSON string may hold a closing tag.
-        value = self._parsed(text)
-        if value is None:
-            rest = strip_special_tokens(outside_reasoning(text))
-            value = None if rest == text else self._parsed(rest)
-        return value
-
-    def _parsed(self, text: str) -> tuple[Any] | None:
-        if text.startswith("<answer>") and text.endswith("</answer>"):
-            span = tag_span(text)
-            if span is not None and span[0] == len("<answer>"):
-                text = strip_special_tokens(text[span[0] : span[1]])
-        if self.fence == "strip":
-            text = strip_fence(text)
-        try:
-            return (parse_strict(text),)
-        except NotJson:
-            return None
 
 
 @lru_cache(maxsize=1024)

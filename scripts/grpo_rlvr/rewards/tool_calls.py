@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 from collections import Counter
 from dataclasses import dataclass
 from typing import Any
@@ -11,31 +10,9 @@ from typing import Any
 from grpo_rlvr.completions import completion_text, outside_reasoning, strip_special_tokens
 from grpo_rlvr.errors import Problem, UserError
 from grpo_rlvr.rewards.base import Reward
+from grpo_rlvr.rewards.json_text import typed_key
 from grpo_rlvr.rewards.strict_json import NotJson, decode_strict, parse_strict
 from grpo_rlvr.tool_call_text import CALL_CLOSE, CALL_OPEN, find_tool_calls
-
-
-def typed_key(value: Any) -> Any:
-    """A hashable form that is equal for equal JSON values: 1 is 1.0, true is not 1, key order does not matter.
-
-    Raises ValueError for what JSON cannot hold.
-    """
-    kind = type(value)
-    if kind is str or kind is int or value is None:  # the usual leaves first
-        return "number" if kind is int else kind, value
-    if isinstance(value, (bool, str)):
-        return bool if isinstance(value, bool) else str, value
-    if isinstance(value, (int, float)):
-        if isinstance(value, float) and not math.isfinite(value):
-            raise ValueError(f"{value} is not JSON")
-        return "number", value
-    if isinstance(value, (list, tuple)):
-        return "list", tuple(typed_key(v) for v in value)
-    if isinstance(value, dict):
-        if not all(isinstance(k, str) for k in value):
-            raise ValueError("an object has a key that is not text")
-        return "object", frozenset((k, typed_key(v)) for k, v in value.items())
-    raise ValueError(f"a {type(value).__name__} is not JSON")
 
 
 def call_key(call: Any) -> tuple[str, Any]:

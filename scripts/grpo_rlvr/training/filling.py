@@ -15,7 +15,7 @@ from grpo_rlvr.yaml_file import flow
 
 LORA_RATE = "1.0e-5"  # adapters take ten times the rate of all weights
 # Rewards that read the final answer where the template's system prompt has it written.
-ANSWERS = ("format", "partial_format", "exact", "math", "choice", "schema")
+ANSWERS = ("format", "partial_format", "exact", "math", "choice", "schema", "json")
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,76 @@
+"""The one JSON value that a completion is, and when two JSON values are equal."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from typing import Any
+
+from grpo_rlvr.completions import outside_reasoning, strip_special_tokens, tag_span
+from grpo_rlvr.rewards.strict_json import NotJson, parse_strict
+
+FENCES = ("forbid", "strip")
+
+
+def json_value(text: str, fence: str) -> tuple[Any] | None:
+    """The strict JSON value that the text is, or is without its reasoning; in a tuple, since null is a value too.
+
+    A value that fills one `<answer>` block is unwrapped, with `fence: strip` also one in an outer code fence.
+    """
+    # The whole text first: a JSON string may hold a closing tag.
+    value = _parsed(text, fence)
+    if value is None:
+        rest = strip_special_tokens(outside_reasoning(text))
+        value = None if rest == text else _parsed(rest, fence)
+    return value
+
+
+def _parsed(text: str, fence: str) -> tuple[Any] | None:
+    if text.startswith("<answer>") and text.endswith("</answer>"):
+        span = tag_span(text)
+        if span is not None and span[0] == len("<answer>"):
+            text = strip_special_tokens(text[span[0] : span[1]])
+    if fence == "strip":
+        text = strip_fence(text)
+    try:
+        return (parse_strict(text),)
+    except NotJson:
+        return None
+
+
+def strip_fence(text: str) -> str:
+    """The body of one outer Markdown code fence (with no language, or json), else the text as it is."""
+    if not (text.startswith("```") and text.endswith("```")) or len(text) < 6:
+        return text
+    newline = text.find("\n")
+    if newline < 0 or text[3:newline].strip().lower() not in ("", "json"):
+        return text
+    body = text[newline + 1 : -3]
+    return text if "```" in body else body
+
+
+def typed_key(value: Any, any_order: bool = False) -> Any:
+    """A hashable form that is equal for equal JSON values: 1 is 1.0, true is not 1, key order does not matter.
+
+    Args:
+        any_order: nor does the order of lists; how often each item is in them does.
+
+    Raises ValueError for what JSON cannot hold.
+    """
+    kind = type(value)
+    if kind is str or kind is int or value is None:  # the usual leaves first
+        return "number" if kind is int else kind, value
+    if isinstance(value, (bool, str)):
+        return bool if isinstance(value, bool) else str, value
+    if isinstance(value, (int, float)):
+        if isinstance(value, float) and not math.isfinite(value):
+            raise ValueError(f"{value} is not JSON")
+        return "number", value
+    if isinstance(value, (list, tuple)):
+        items = [typed_key(v, any_order) for v in value]
+        return "list", frozenset(Counter(items).items()) if any_order else tuple(items)
+    if isinstance(value, dict):
+        if not all(isinstance(k, str) for k in value):
+            raise ValueError("an object has a key that is not text")
+        return "object", frozenset((k, typed_key(v, any_order)) for k, v in value.items())
+    raise ValueError(f"a {type(value).__name__} is not JSON")
