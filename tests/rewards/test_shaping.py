@@ -138,8 +138,7 @@ def test_overlong_is_the_formula_of_the_paper():
 
 @given(st.integers(1, 500), st.data())
 def test_overlong_agrees_with_trl(limit, data):
-    from trl.rewards import get_soft_overlong_punishment
-
+    get_soft_overlong_punishment = pytest.importorskip("trl.rewards").get_soft_overlong_punishment
     cache, length = data.draw(st.integers(1, limit)), data.draw(st.integers(0, 2 * limit))
     assert overlong(limit, cache, length) == pytest.approx(get_soft_overlong_punishment(limit, cache)(completion_ids=[[0] * length]))
 
