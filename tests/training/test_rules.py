@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 
 import pytest
-from grpo_rlvr.config import LoraSection, RewardSection
+from grpo_rlvr.config import DataSection, LoraSection, RewardSection, load_config
+from grpo_rlvr.data import load_rows
+from grpo_rlvr.rewards.registry import build_rewards
 from grpo_rlvr.training.findings import Finding, LintError
 from grpo_rlvr.training.lint import lint
-from grpo_rlvr.training.measure import both_sides, few_held_out, here, no_end, vllm_version
+from grpo_rlvr.training.measure import both_sides, few_held_out, few_prompts, here, no_end, nothing_held_out, vllm_version
+from grpo_rlvr.training.preflight import check_golds
 from grpo_rlvr.training.seen import Lengths, Seen, read_lengths, read_model_config
 from grpo_rlvr.training.variants import settings_of
 from test_lint import codes, config, only
@@ -205,6 +209,34 @@ def test_few_held_out_prompts_show_little(count, points):
     assert [points in f.message for f in found] == ([True] if points else [])
 
 
+@pytest.mark.parametrize(("rows", "said"), [(32, "32 different training prompts"), (100, None)])
+def test_few_training_prompts_are_noted(rows, said):
+    found = few_prompts([{"prompt": f"{i}"} for i in range(rows)])
+    assert [(f.level, f.code) for f in found] == ([("note", "few-prompts")] if said else [])
+    assert all(said in f.message for f in found)
+    assert few_prompts([{"prompt": [{"role": "user", "content": str(i % 99)}]} for i in range(500)])[0].message.startswith("99 different")
+
+
+@pytest.mark.parametrize(("data", "noted"), [({}, True), ({"eval": "eval.jsonl"}, False), ({"eval_split": 0.1}, False)])
+def test_no_held_out_rows_are_noted(data, noted):
+    found = nothing_held_out(dataclasses.replace(config(), data=DataSection("train.jsonl", **data)))
+    assert [(f.level, f.code) for f in found] == ([("note", "no-held-out")] if noted else [])
+    assert all("cannot show" in f.message and "data.eval_split" in f.fix for f in found)
+
+
+def test_check_says_which_rows_repeat_a_prompt(tmp_path, capsys):
+    rows = [{"prompt": f"{a}+5=?", "answer": str(a + 5)} for a in range(10, 14)]
+    rows += [{**rows[0], "answer": "16"}, rows[1]]
+    for name, part in (("train", rows), ("eval", [{"prompt": "1+1=?", "answer": "2"}] * 2)):
+        (tmp_path / f"{name}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in part))
+    (tmp_path / "c.yaml").write_text("model: {name_or_path: org/m}\ndata: {train: train.jsonl, eval: eval.jsonl}\nrewards: [{use: exact}]\n")
+    loaded = load_config(tmp_path / "c.yaml")
+    found = check_golds(loaded, build_rewards(loaded), load_rows(loaded, "train"), load_rows(loaded, "eval"))
+    assert [(f.level, f.code) for f in found] == [("warning", "two-golds"), ("note", "repeated-prompts"), ("note", "repeated-prompts")]
+    assert "0 and 4 (from 0)" in found[0].message and "0 and 4, 1 and 5" in found[1].message and "data.eval repeats" in found[2].message
+    assert "warning (two-golds)" in capsys.readouterr().err
+
+
 def test_held_out_prompts_that_are_training_prompts_are_refused():
     rows = [{"prompt": "What is 3+4?"}, {"prompt": "What is 5+6?"}]
     assert [f.code for f in both_sides(rows, [{"prompt": "What is 3+4?"}, {"prompt": "x"}])] == ["held-out-leak"]
@@ -250,7 +282,7 @@ def test_warnings_are_said_beside_the_errors(project, capsys):
     )
     config = load_config(project / "config.yaml")
     rows = load_rows(config, "train")
-    assert [f.code for f in check(config, rows, load_rows(config, "eval"))] == ["small-group", "few-held-out"]
+    assert [f.code for f in check(config, rows, load_rows(config, "eval"))] == ["small-group", "few-prompts", "few-held-out"]
     capsys.readouterr()
     with pytest.raises(LintError) as refused:
         check(config, rows, rows[:2])

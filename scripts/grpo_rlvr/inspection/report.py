@@ -68,6 +68,9 @@ def show_run(result: Mapping, rewards: Sequence, min_read: int = 0) -> None:
         write(f"  note: {note}\n")
     for finding in result["dataset"]:
         write(f"data check, reward {visible(finding['reward'])}: {finding['severity']}: {visible(finding['message'])}\n")
+    for finding in result["repeats"]:
+        if finding["severity"] == "note":
+            write(f"note: {visible(finding['message'])}\n")
     show_findings(result["probes"])
     for warning in result["warnings"]:
         write(f"warning: {visible(warning)}\n")

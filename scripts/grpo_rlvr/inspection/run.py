@@ -45,10 +45,11 @@ def run_inspection(
         quiet: no progress and no table.
 
     Returns:
-        `go` (nothing speaks against going on), `next`, `signal`, `probes`, `dataset` (of `check_dataset`),
+        `go` (nothing speaks against going on), `next`, `signal`, `probes`, `dataset` (of `check_dataset`), `repeats` (of `repeat_findings`),
         `mean_scores`, `seconds`, `samples`, `selected`, `folder`; `band` if one is asked for.
     """
     from grpo_rlvr.data import check_rows, load_rows
+    from grpo_rlvr.data_repeats import repeat_findings
     from grpo_rlvr.rewards.dataset_check import check_dataset
     from grpo_rlvr.rewards.registry import build_rewards
 
@@ -57,6 +58,7 @@ def run_inspection(
     rows = load_rows(config, "train")
     check_rows(rewards, rows)
     dataset = check_dataset(rewards, rows, threshold=config.inspection.pass_threshold)
+    repeats = repeat_findings(rows, {column for reward in rewards for column in reward.columns}, "data.train")
     folder, inspection = config.inspection_folder, config.inspection
     with locked(folder):
         if completions is not None:
@@ -76,8 +78,9 @@ def run_inspection(
             "signal": signal,
             "probes": probes,
             "accepted": accepted(probes),
-            "warnings": waiver_warnings(probes, inspection.accept),
+            "warnings": [*_doubtful_golds(repeats), *waiver_warnings(probes, inspection.accept)],
             "dataset": dataset,
+            "repeats": repeats,
             "mean_scores": {r.name: _mean([row["scores"][r.name] for row in scores]) for r in rewards},
             "seconds": seconds,
             "samples": len(samples),
@@ -91,6 +94,10 @@ def run_inspection(
     if not quiet:
         report.show_run(result, rewards, inspection.min_read)
     return result
+
+
+def _doubtful_golds(repeats: Sequence[Mapping]) -> list[str]:
+    return [f"{f['message']}: {f['fix']}" for f in repeats if f["severity"] == "warning"]
 
 
 def _labels(folder: Path, samples: Sequence[dict], scores: Sequence[dict], allowed: Sequence[str]) -> Mapping[str, str]:

@@ -11,6 +11,7 @@ from typing import Any
 
 from grpo_rlvr.config import Config
 from grpo_rlvr.data_files import numbers, row_number
+from grpo_rlvr.data_repeats import prompt_key
 from grpo_rlvr.data_split import overlap
 from grpo_rlvr.inspection.jsonl import read_lines
 from grpo_rlvr.inspection.model_files import model_folder
@@ -49,6 +50,31 @@ def few_held_out(held_out: Sequence[dict]) -> list[Finding]:
     width = 196 * (0.25 / total) ** 0.5
     message = f"{total} held-out prompts: an accuracy is known to within {width:.0f} points either way, so a smaller gain cannot be shown"
     return [note("few-held-out", message, "hold out 100 or more")]
+
+
+FEW = 100  # different training prompts
+
+
+def few_prompts(rows: Sequence[dict]) -> list[Finding]:
+    """So few different training prompts that they can be learned one by one."""
+    different: set = set()
+    for row in rows:
+        different.add(prompt_key(row["prompt"]))
+        if len(different) >= FEW:
+            return []
+    message = f"{len(different)} different training prompts: a rising reward can mean that these were learned by heart, and not the task"
+    return [note("few-prompts", message, "bring some hundred prompts, or believe the held-out accuracy only")]
+
+
+def nothing_held_out(config: Config) -> list[Finding]:
+    """A run that measures nothing but its own training prompts."""
+    if config.data.holds_out:
+        return []
+    message = (
+        "neither data.eval nor data.eval_split is set: the run cannot show that the model got better (no accuracy before and after), since the"
+        " reward on its own training prompts also rises from learning by heart or from a hole in the reward"
+    )
+    return [note("no-held-out", message, "set data.eval_split: 0.1, or name held-out rows with data.eval")]
 
 
 def both_sides(rows: Sequence[dict], held_out: Sequence[dict]) -> list[Finding]:

@@ -12,6 +12,7 @@ from typing import Any
 from grpo_rlvr.cli import say
 from grpo_rlvr.config import Config
 from grpo_rlvr.data import to_dataset
+from grpo_rlvr.data_repeats import repeat_findings
 from grpo_rlvr.device import device_type
 from grpo_rlvr.environment.places import hub_answers
 from grpo_rlvr.errors import EXIT_YES, MissingError, Problem, UserError
@@ -21,7 +22,7 @@ from grpo_rlvr.rewards.registry import BuiltReward
 from grpo_rlvr.training.epochs import later_epochs
 from grpo_rlvr.training.findings import LEVELS, Finding, LintError
 from grpo_rlvr.training.lint import lint
-from grpo_rlvr.training.measure import both_sides, few_held_out, here, look, look_closer, no_end
+from grpo_rlvr.training.measure import both_sides, few_held_out, few_prompts, here, look, look_closer, no_end, nothing_held_out
 from grpo_rlvr.training.process import is_main_process, loading_errors
 from grpo_rlvr.training.run_folder import RunFolder
 from grpo_rlvr.training.scaling import trainers
@@ -53,7 +54,8 @@ def check(config: Config, rows: Sequence[dict], held_out: Sequence[dict], planne
         raise UserError("model", [Problem("model.name_or_path", f"{folder} holds no {what}", fix) for what in missing])
     world = trainers(config) if planned else processes(config)
     findings = lint(config, len(rows), world, look(config))
-    findings += both_sides(rows, held_out) + few_held_out(held_out) + later_epochs(Setup(config, len(rows), world))
+    findings += both_sides(rows, held_out) + few_prompts(rows) + nothing_held_out(config) + few_held_out(held_out)
+    findings += later_epochs(Setup(config, len(rows), world))
     findings += [Finding("error", p.where, p.message, p.fix) for p in server_problems(config)]
     return said(findings)
 
@@ -84,13 +86,15 @@ def look_again(config: Config, rows: Sequence[dict], tokenizer: Any, model: Mapp
 
 
 def check_golds(config: Config, rewards: Sequence[BuiltReward], rows: Sequence[dict], held_out: Sequence[dict]) -> list[Finding]:
-    """Warnings and notes of the data check (see `rewards.dataset_check`) on training and held-out rows, printed.
+    """Warnings and notes of the data check (see `rewards.dataset_check`) on training and held-out rows, and on repeated prompts, printed.
 
     Raises:
         UserError: rows whose own gold is refused, or whose reward accepts a wrong completion, with their numbers.
     """
     found, errors = [], []
+    golds = {column for reward in rewards for column in reward.columns}
     for place, part in (("data.train", rows), ("data.eval", held_out)):
+        found += [Finding(f["severity"], f["check"].replace("_", "-"), f["message"], f["fix"]) for f in repeat_findings(part, golds, place)]
         for f in check_dataset(rewards, part, threshold=config.inspection.pass_threshold):
             message = f"{place} {f['message']}" if f["rows"] and f["severity"] != "note" else f"{place}: {f['message']}"
             if f["severity"] == "error":
