@@ -48,8 +48,9 @@ gate: compares labels and rewards and writes gate.json, which train.py asks for.
 wrote (grpo.log_completions: true), or FILE.jsonl with one JSON object a line:
   "completion"    what the model wrote: text, or a list of messages (needed)
   "prompt_index"  number of the training row it answers, from 0; or
+  COLUMN          with --match COLUMN: the row of data.train that has this value there (each value once; 12 and "12" are equal); or
   "prompt"        the prompt itself; without gold columns in the line, those of the training row with this prompt are taken
-  "finish"        "stop", "length" or "unknown" (if left out);  "tokens"  its length, if known
+  "finish"        "stop", "length" or "unknown" (if left out);  "tokens"  its length, if known;  "step"  of the run that wrote it, if any
   any other key   a gold column, used instead of the training row's"""
 
 
@@ -68,6 +69,7 @@ def build_parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(dest="command", required=True, metavar="{run,review,gate}")
     run = commands.add_parser("run", help="sample, score, attack the rewards, measure the signal, select what to read")
     run.add_argument("--completions", metavar="FILE", help="recorded completions in the place of sampling (format: inspect_rewards.py --help)")
+    run.add_argument("--match", metavar="COLUMN", help="with --completions: the column, in the file and in the data, that names a line's data row")
     run.add_argument("--backend", choices=("transformers", "vllm", "openai"), help="what draws the completions")
     run.add_argument("--redraw", action="store_true", help="set samples that were recorded, or that another backend drew, aside, and draw new ones")
     run.add_argument("--keep-band", nargs=2, type=float, metavar=("LOW", "HIGH"), help="write the training rows whose success rate is within")
@@ -114,6 +116,7 @@ def run(args: argparse.Namespace) -> tuple[int, dict]:
     result = run_inspection(
         load_config(args.config),
         completions=args.completions,
+        match=args.match,
         backend=args.backend,
         redraw=args.redraw,
         keep_band=args.keep_band,
@@ -130,11 +133,14 @@ def _check_run(args: argparse.Namespace) -> None:
         return [f"--{n.replace('_', '-')}" for n in names if getattr(args, n)]
 
     problems = [
-        Problem(f, "--from-run reads the run's own completions", "leave it out") for f in given("completions", "backend", "redraw", "keep_band")
+        Problem(f, "--from-run reads the run's own completions", "leave it out")
+        for f in given("completions", "match", "backend", "redraw", "keep_band")
     ]
     problems = problems if args.from_run else [Problem(f, "it goes with --from-run", "name the run: --from-run RUN") for f in given("step")]
     if args.completions:
         problems += [Problem(f, "--completions takes the place of sampling", "leave one of the two out") for f in given("backend", "redraw")]
+    elif args.match and not args.from_run:
+        problems.append(Problem("--match", "it goes with --completions", "name the file: --completions FILE"))
     if args.band_file and not args.keep_band:
         problems.append(Problem("--band-file", "it goes with --keep-band", "say which: --keep-band 0.2 0.8"))
     if problems:

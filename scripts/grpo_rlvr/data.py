@@ -59,28 +59,31 @@ def raw_lines(config: Config, split: str) -> list[str]:
     return [lines[i] for i in _load(config, split)[1]]
 
 
-def places_in_source(config: Config, split: str) -> tuple[list[int], int]:
-    """Where each row of `load_rows` stands in its source, from 0, and how many rows that has: a split and `max_prompt_tokens` leave some out."""
-    _, at, total = _load(config, split)
-    return at, total
+def rows_in_source(config: Config, split: str) -> tuple[list[int], list[dict[str, Any]]]:
+    """Where each row of `load_rows` stands in its source, from 0, and all rows of that: a split and `max_prompt_tokens` leave some out.
+
+    Those have our column names, values as in the source, and prompts as in training.
+    """
+    _, at, every = _load(config, split)
+    return at, [{**row, "prompt": _as_asked(config, row["prompt"])} for row in every]
 
 
 def _source(config: Config, split: str) -> str | None:
     return config.data.eval if split == "eval" and config.data.eval_split is None else config.data.train
 
 
-def _load(config: Config, split: str, limit: int | None = None) -> tuple[list[dict[str, Any]], list[int], int]:
-    """The rows, where in the source each stands, and how many that has."""
+def _load(config: Config, split: str, limit: int | None = None) -> tuple[list[dict[str, Any]], list[int], list[dict[str, Any]]]:
+    """The rows, where in the source each stands, and all that the source has."""
     source = _source(config, split)
     if source is None:
-        return [], [], 0
+        return [], [], []
     place = f"data.{split}"
     every = _renamed_rows(config, source, place)
     at = _chosen(config, split, every, place)[:limit]
     rows = [dict(every[i]) for i in at]
     _check_prompts(rows, place)
     if config.data.system_prompt is not None:
-        rows = [{**row, "prompt": _with_system(row["prompt"], config.data.system_prompt)} for row in rows]
+        rows = [{**row, "prompt": _as_asked(config, row["prompt"])} for row in rows]
     if config.data.max_prompt_tokens is not None:
         from grpo_rlvr.prompt_lengths import short_enough
 
@@ -90,7 +93,7 @@ def _load(config: Config, split: str, limit: int | None = None) -> tuple[list[di
             raise UserError("data", Problem(place, message, "raise data.max_prompt_tokens"))
         rows, at = [rows[i] for i in kept], [at[i] for i in kept]
     _plain_columns(rows, [*every, *_other_split(config, split)])
-    return [{ROW_ID: f"{split}:{i}", **row} for i, row in zip(at, rows, strict=True)], at, len(every)
+    return [{ROW_ID: f"{split}:{i}", **row} for i, row in zip(at, rows, strict=True)], at, every
 
 
 def _renamed_rows(config: Config, source: str, place: str) -> list[dict[str, Any]]:
@@ -247,7 +250,11 @@ def _image_problem(row: Mapping[str, Any]) -> str | None:
     return None
 
 
-def _with_system(prompt: str | list[dict], text: str) -> list[dict]:
+def _as_asked(config: Config, prompt: str | list[dict]) -> str | list[dict]:
+    """The prompt with the system prompt of the config, if there is one."""
+    text = config.data.system_prompt
+    if text is None:
+        return prompt
     messages = [{"role": "user", "content": prompt}] if isinstance(prompt, str) else prompt
     return messages if messages[0]["role"] == "system" else [{"role": "system", "content": text}, *messages]
 

@@ -6,7 +6,8 @@ import pytest
 from grpo_rlvr.config import load_config
 from grpo_rlvr.data import load_rows
 from grpo_rlvr.errors import UserError
-from grpo_rlvr.inspection.recorded import import_recorded, read_recorded
+from grpo_rlvr.inspection.recorded import import_recorded
+from grpo_rlvr.inspection.recorded_file import read_recorded
 from grpo_rlvr.rewards import build_rewards
 
 

@@ -7,7 +7,7 @@ import sys
 import pytest
 from grpo_rlvr.data import load_rows
 from grpo_rlvr.errors import MissingError, UserError
-from grpo_rlvr.inspection.recorded import read_recorded
+from grpo_rlvr.inspection.recorded_file import read_recorded
 from grpo_rlvr.inspection.tables import of_training, read_parquet, table_paths
 from grpo_rlvr.rewards import build_rewards
 

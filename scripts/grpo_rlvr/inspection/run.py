@@ -26,6 +26,7 @@ def run_inspection(
     config: Config,
     *,
     completions: str | Path | None = None,
+    match: str | None = None,
     backend: str | None = None,
     redraw: bool = False,
     keep_band: Sequence[float] | None = None,
@@ -37,8 +38,9 @@ def run_inspection(
     """Sample (or take recorded completions), score, probe, estimate the signal, select what to read.
 
     Args:
-        completions: a file of recorded completions in the place of sampling; see `recorded.FORMAT`. Those that are there are kept without
-            it, until `backend` or `redraw` asks for others.
+        completions: a file of recorded completions in the place of sampling; see `recorded_lines.FORMAT`. Those that are there are kept
+            without it, until `backend` or `redraw` asks for others.
+        match: the column by which its lines name data rows.
         backend, redraw: as of `draw_samples`.
         keep_band, band_file: bounds of the success rate, and where the training rows within are written; see `band.write_band`.
         model, tokenizer: the config's model if the caller has loaded it.
@@ -62,7 +64,7 @@ def run_inspection(
     folder, inspection = config.inspection_folder, config.inspection
     with locked(folder):
         if completions is not None:
-            samples = import_recorded(Path(completions), config, rewards, rows)
+            samples = import_recorded(Path(completions), config, rewards, rows, match)
         elif redraw or backend or (samples := recorded_before(config, rewards, rows)) is None:
             samples = draw_samples(config, rows, backend=backend, redraw=redraw, model=model, tokenizer=tokenizer, quiet=quiet)
         scores, seconds = score_samples(rewards, samples, inspection.pass_threshold)

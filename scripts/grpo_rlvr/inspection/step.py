@@ -19,7 +19,8 @@ from grpo_rlvr.inspection.jsonl import Line, locked
 from grpo_rlvr.inspection.kinds import Kind, members
 from grpo_rlvr.inspection.labels import load_labels
 from grpo_rlvr.inspection.probe import run_probes
-from grpo_rlvr.inspection.recorded import checked_samples
+from grpo_rlvr.inspection.provenance import signal_of_step
+from grpo_rlvr.inspection.recorded_lines import checked_samples
 from grpo_rlvr.inspection.samples import load_samples, make_header, samples_path
 from grpo_rlvr.inspection.scores import load_scores, samples_digest, save_scores, score_samples, scores_header
 from grpo_rlvr.inspection.select import content, save_selection, select_samples
@@ -40,7 +41,8 @@ def run_step(config: Config, run: Path, step: str = "latest", quiet: bool = Fals
 
     Returns:
         `found` (whether something speaks against the reward), `step`, `steps`, `findings`, `first` and `now` (of `measures`), `compared_with`
-        ("inspection", or the run's first table where there is none), `signal`, `probes`, `history`, `selected`, `folder`, `next`.
+        ("inspection", or the run's first table where there is none), `signal` (with `signal_reason`, `signal_next`), `history`, `selected`,
+        `folder`, `next`.
 
     Raises:
         UserError: no tables, no table of that step, or none that answers training prompts.
@@ -68,7 +70,7 @@ def run_step(config: Config, run: Path, step: str = "latest", quiet: bool = Fals
         write_text(folder / "samples.jsonl", "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in [header, *samples]))
         save_scores(folder, scores_header(config, rewards, samples), scores)
         save_selection(folder, ids, config.inspection.seed)
-        signal = signal_of(samples, scores, config.num_generations)
+        signal = signal_of_step(signal_of(samples, scores, config.num_generations), at)
         write_json(folder / "signal.json", "signal", 1, signal)
         write_json(folder / "probes.json", "probes", 1, {"findings": list(now.probes)})
         result = {
@@ -81,6 +83,8 @@ def run_step(config: Config, run: Path, step: str = "latest", quiet: bool = Fals
             "first": measures(first, rewards),
             "now": {**measures(now, rewards), **logged},
             "signal": signal["verdict"],
+            "signal_reason": signal["reason"],
+            "signal_next": signal["next_step"],
             "history": run_tables.history(at, rewards, [Kind(*f["kind"]) for f in findings if "kind" in f]),
             "selected": len(ids),
             "folder": str(folder),

@@ -39,6 +39,8 @@ def show_step(result: Mapping, samples: Mapping[str, tuple[dict, dict]]) -> None
             write(f"{visible(title)[:31]:32}" + "".join(f"{'unknown' if v is None else form.format(v):>10}" for v in values) + "\n")
     _show_history(result["history"], [f for f in result["findings"] if "kind" in f])
     write("\n")
+    if result["signal"] != "go":
+        write(f"signal: {result['signal']}: {result['signal_reason']}\n  -> {result['signal_next']}\n")
     for finding in result["findings"]:
         if "probe" in finding:
             show_finding(finding)

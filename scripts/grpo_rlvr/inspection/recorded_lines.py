@@ -1,0 +1,134 @@
+"""Lines of a file of recorded completions, made samples: each checked, each with the row that it answers."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+
+from grpo_rlvr.completions import completion_text
+from grpo_rlvr.errors import Problem, UserError
+from grpo_rlvr.inspection.jsonl import Line, canonical
+from grpo_rlvr.inspection.placing import OWN_KEYS, place
+from grpo_rlvr.inspection.samples import sample_ids
+from grpo_rlvr.inspection.source import Source
+
+FORMAT = """FILE.jsonl, one JSON object a line (or FILE.parquet with the same columns, or a table that TRL wrote with log_completions):
+  "completion"    what the model wrote: text, or a list of messages (needed); rewards get it as in training, in the prompt's form
+  "prompt_index"  number of the row of data.train that it answers, from 0 as in the file; or
+  COLUMN          with --match COLUMN: a value that one row of data.train has there (12 and "12" are equal); or
+  "prompt"        the prompt itself, text or messages; without gold columns in the line,
+                  those of the training row with this prompt are taken
+  "finish"        "stop", "length" or "unknown" (if left out)
+  "tokens"        length of the completion in tokens, if known
+  "step"          of completions of a run: the step that wrote them
+  any other key   a gold column, used instead of the training row's"""
+SHOWN = 20
+
+
+def checked_samples(lines: Sequence[Line], name: str, rewards: Sequence, rows: Sequence[dict], source: Source | None = None) -> list[dict]:
+    """Samples of lines in the format of `FORMAT`; a UserError names every bad one.
+
+    Args:
+        name: the file's, for messages.
+        source: where to look for a column by which lines without a row could be matched.
+    """
+    by_prompt = {canonical(row["prompt"]): i for i, row in reversed(list(enumerate(rows)))}
+    new_prompts: dict[str, int] = {}
+    problems, samples = [], []
+    for line in lines:
+        message = line.problem or _line_problem(line.value, len(rows))
+        sample = None
+        if not message:
+            sample = _sample(_whole_characters(line.value), rows, by_prompt, new_prompts)
+            message = column_problem(sample["columns"], rewards)
+            if message and sample["prompt_index"] >= len(rows) and any(c not in sample["columns"] for r in rewards for c in r.columns):
+                message = f"no row of the training data has this prompt, and the line has no gold of its own: {message}"
+        if message:
+            problems.append(Problem(place(name, line), message))
+        else:
+            samples.append(sample)
+    if problems:
+        more = [Problem(name, f"and {len(problems) - SHOWN} more lines")] if len(problems) > SHOWN else []
+        fix = f"{_other_way(lines, rewards, source)}the format is {FORMAT}"
+        raise UserError("completions", [*problems[:SHOWN], *more, Problem("", "nothing was taken over", fix)])
+    ids = sample_ids([(s["prompt"], s["completion"]) for s in samples])
+    return [{"sample_id": sample_id, **sample} for sample_id, sample in zip(ids, samples, strict=True)]
+
+
+def _other_way(lines: Sequence[Line], rewards: Sequence, source: Source | None) -> str:
+    """How lines that name no row could name one: by a column that they share with the data."""
+    lost = [line.value for line in lines if not line.problem and not {"prompt", "prompt_index"} & set(line.value)]
+    if not lost or source is None:
+        return ""
+    golds = {column for reward in rewards for column in reward.columns}
+    names = source.joining_columns(lost, {*OWN_KEYS, *golds})
+    return f"{' or '.join(f'--match {name}' for name in names)} would find each line's row by that column; " if names else ""
+
+
+def _whole_characters(row: dict) -> dict:
+    """Half a surrogate pair, which JSON can hold and no tokenizer writes, becomes the replacement character."""
+    return json.loads(json.dumps(row, ensure_ascii=False).encode("utf-16", "surrogatepass").decode("utf-16", "replace"))
+
+
+def _line_problem(row: dict, count: int) -> str:
+    said = [_completion_problem(row.get("completion"))]
+    index, finish, tokens = row.get("prompt_index"), row.get("finish", "unknown"), row.get("tokens")
+    if "prompt_index" in row:
+        if not isinstance(index, int) or isinstance(index, bool):
+            said.append(f"prompt_index is {index!r}, not a row number")
+        elif not 0 <= index < count:
+            said.append(f"prompt_index is {index}, but the training data has {count} rows, numbered from 0")
+    elif not isinstance(row.get("prompt"), str | list) or not row["prompt"]:
+        said.append("neither a prompt nor a prompt_index" if "prompt" not in row else "the prompt is neither text nor a list of messages, or empty")
+    if finish not in ("stop", "length", "unknown"):
+        said.append(f"finish is {finish!r}, not stop, length or unknown")
+    if tokens is not None and (not isinstance(tokens, int) or isinstance(tokens, bool) or tokens < 0):
+        said.append(f"tokens is {tokens!r}, not a count")
+    return "; ".join(s for s in said if s)
+
+
+def _completion_problem(completion: object) -> str:
+    if isinstance(completion, str):
+        return ""
+    if isinstance(completion, list) and completion and all(isinstance(m, dict) and isinstance(m.get("role"), str) for m in completion):
+        return "" if any(m["role"] == "assistant" for m in completion) else "the completion has no assistant message"
+    return "no completion" if completion is None else "the completion is neither text nor a list of messages"
+
+
+def _as_in_training(completion: str | list[dict], prompt: str | list[dict]) -> str | list[dict]:
+    """The form in which training will hand it to the rewards: text for a text prompt, messages for a prompt of messages."""
+    if isinstance(prompt, list) and isinstance(completion, str):
+        return [{"role": "assistant", "content": completion}]
+    if isinstance(prompt, str) and not isinstance(completion, str):
+        return completion_text(completion)
+    return completion
+
+
+def _sample(row: dict, rows: Sequence[dict], by_prompt: dict[str, int], new_prompts: dict[str, int]) -> dict:
+    own = {k: v for k, v in row.items() if k not in OWN_KEYS}
+    index = row["prompt_index"] if "prompt_index" in row else by_prompt.get(canonical(row["prompt"]))
+    if index is None:  # a prompt that the training data does not have: numbered after its rows
+        prompt, base = row["prompt"], {}
+        index = new_prompts.setdefault(canonical([prompt, own]), len(rows) + len(new_prompts))
+    else:
+        prompt, base = rows[index]["prompt"], {k: v for k, v in rows[index].items() if k != "prompt"}
+    prompt = row.get("prompt", prompt)
+    return {
+        "prompt_index": index,
+        "prompt": prompt,
+        "completion": _as_in_training(row["completion"], prompt),
+        "columns": {**base, **own},
+        "finish": row.get("finish", "unknown"),
+        "tokens": row.get("tokens"),
+    }
+
+
+def column_problem(columns: dict, rewards: Sequence) -> str:
+    said = []
+    for reward in rewards:
+        absent = [c for c in reward.columns if c not in columns]
+        if absent:
+            said.append(f"reward '{reward.name}' needs the column{'s' if len(absent) > 1 else ''} {', '.join(absent)}")
+        elif reason := reward.gold_problem(columns):
+            said.append(f"reward '{reward.name}': {reason}")
+    return "; ".join(dict.fromkeys(said))
