@@ -92,6 +92,7 @@ def test_fifty_labels_with_the_keyboard_alone_and_a_reload_in_the_middle(project
         page.open(client.server.url)
         page.wait(READY)
         assert page.eval("location.search") == "" and "Hidden" not in page.text("footer")
+        assert "nothing shows that this model wrote them" in page.text("#notice")
         for done in range(50):
             place = at(page)
             sample = samples[place]

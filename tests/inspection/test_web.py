@@ -354,6 +354,7 @@ class Script:
 def test_it_says_where_it_is_and_ends_with_a_summary(inspected, way):
     script = Script(inspected.config_path)
     assert f"ssh -N -L {script.port}:127.0.0.1:{script.port} " in script.said and "0 of 6 samples are judged by ada" in script.said
+    assert "for the person who reads, and for nobody else" in script.said
     ids = script.ask("GET", "/api/state")["selected"]
     script.ask("POST", "/api/label", {"sample_id": ids[0], "label": "pass", "note": "", "turn": 0})
     if way == "finish":

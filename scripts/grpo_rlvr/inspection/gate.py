@@ -20,6 +20,7 @@ from grpo_rlvr.inspection.agreement import disagrees, measure_agreement, weigh_a
 from grpo_rlvr.inspection.fingerprint import differences, fingerprint, is_fingerprint, same
 from grpo_rlvr.inspection.labels import LABELS, load_judgements
 from grpo_rlvr.inspection.probe import run_probes
+from grpo_rlvr.inspection.provenance import is_recorded, origin_warnings, signal_of_step, step_of
 from grpo_rlvr.inspection.readers import summarise_readers
 from grpo_rlvr.inspection.recorded import unknown_prompts, what_changed
 from grpo_rlvr.inspection.samples import COMPARED, load_header, load_samples
@@ -59,7 +60,7 @@ def decide_gate(config: Config, *, rewards: Sequence | None = None, rows: Sequen
             fix = "run again: inspect_rewards.py run CONFIG (the old samples are kept beside the new ones)"
             raise UserError("samples", Problem("samples.jsonl", f"{_what_differs(header, planned)} since the samples were drawn", fix))
     scores = load_scores(folder, config, rewards, samples)
-    signal = signal_of(samples, scores, config.num_generations)
+    signal = signal_of_step(signal_of(samples, scores, config.num_generations), step_of(header))
     judgements = load_judgements(folder)
     read = merge_labels([row for row in judgements if row["label"] in LABELS], samples, scores, config.inspection.reviewers)
     labels = {sample_id: entry["label"] for sample_id, entry in read["by_sample"].items()}
@@ -74,7 +75,7 @@ def decide_gate(config: Config, *, rewards: Sequence | None = None, rows: Sequen
     reasons = _reasons(config, samples, scores, read, agreement, disagreements, findings, signal)
     if people["undone"]:
         reasons.append(f"{len(people['undone'])} labels were undone and not given again: judge these samples, or withdraw the label with a note")
-    recorded = header["sampling"].get("source") != "model"
+    recorded = is_recorded(header)
     strangers = unknown_prompts(samples, rows) if recorded else 0
     if recorded and (changed := what_changed(header, config, rows)):
         reasons.insert(0, f"the completions were recorded for other inputs: {'; '.join(changed)}: run again with --completions FILE")
@@ -83,7 +84,12 @@ def decide_gate(config: Config, *, rewards: Sequence | None = None, rows: Sequen
     gate = {
         "open": not reasons,
         "reasons": reasons,
-        "warnings": [*_warnings(recorded, strangers, findings), *_second_thoughts(people), *waiver_warnings(findings, accept)],
+        "warnings": [
+            *_warnings(strangers, findings),
+            *origin_warnings(header, samples),
+            *_second_thoughts(people),
+            *waiver_warnings(findings, accept),
+        ],
         "accepted": accepted(findings),
         "reviewer_kind": "+".join(sorted(read["kinds"])) or None,
         "reviewers": sorted(read["reviewers"]),
@@ -226,13 +232,11 @@ def _reasons(
     return reasons
 
 
-def _warnings(recorded: bool, strangers: int, findings: Sequence[Mapping]) -> list[str]:
+def _warnings(strangers: int, findings: Sequence[Mapping]) -> list[str]:
     """What does not shut the gate and must not go unsaid."""
     said = [f"probe {f['probe']}: {f['message']}" for f in findings if f["severity"] == "warning" and not f.get("accepted")]
     if strangers:
         said.append(f"{strangers} recorded completions answer prompts that the training data does not have")
-    if recorded:
-        said.append("the completions were recorded elsewhere: nothing shows that this model wrote them, or with these sampling settings")
     return said
 
 

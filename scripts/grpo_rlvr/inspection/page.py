@@ -49,6 +49,7 @@ def write_static_page(reading: Reading, path: Path, reviewer: str) -> dict:
         "page_id": hashlib.sha256(canonical([view["sample_id"] for view in samples]).encode()).hexdigest()[:12],
         "label_schema": LABEL_SCHEMA,
         "reviewer": reviewer,
+        "notice": reading.notice,
         "samples": samples,
         "scores": scores,
         **_limits(),

@@ -10,7 +10,8 @@ from grpo_rlvr.errors import CheckFailed, Problem, UserError
 from grpo_rlvr.inspection.agreement import disagrees, word
 from grpo_rlvr.inspection.jsonl import Tail
 from grpo_rlvr.inspection.labels import LABELS, append_label, labels_path, line_problem, next_word
-from grpo_rlvr.inspection.samples import load_samples, samples_path
+from grpo_rlvr.inspection.provenance import origin_warnings
+from grpo_rlvr.inspection.samples import load_header, load_samples, samples_path
 from grpo_rlvr.inspection.scores import load_scores
 from grpo_rlvr.inspection.select import load_selection
 
@@ -29,7 +30,10 @@ def step_folder(config: Config, step: str) -> Path:
 class Reading:
     """One reviewer and one selection; every judgement is on the disk when `judge` returns."""
 
-    def __init__(self, folder: Path, reviewer: str, selection: Sequence[dict], scores: Mapping[str, dict], gold_names: Sequence[str]):
+    def __init__(
+        self, folder: Path, reviewer: str, selection: Sequence[dict], scores: Mapping[str, dict], gold_names: Sequence[str], notice: str = ""
+    ):
+        self.notice = notice  # what the reader has to know of all samples
         self.folder, self.reviewer, self.selection, self.gold_names = folder, reviewer, selection, gold_names
         self.places = {sample["sample_id"]: place for place, sample in enumerate(selection)}
         self._scores, self._said, self._tail = scores, {}, Tail(labels_path(folder))
@@ -55,7 +59,7 @@ class Reading:
         undone = {i for i, row in cls(folder, reviewer, samples, scores, gold_names).said().items() if row["label"] == "undone"}
         undone -= {sample["sample_id"] for sample in selection}
         selection += [sample for sample in samples if sample["sample_id"] in undone]
-        return cls(folder, reviewer, selection, scores, gold_names)
+        return cls(folder, reviewer, selection, scores, gold_names, "; ".join(origin_warnings(load_header(folder), samples)))
 
     def said(self) -> dict[str, dict]:
         """This reviewer's last line on each selected sample, by its id; lines that are no labels are passed over."""

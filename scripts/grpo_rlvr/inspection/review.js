@@ -62,7 +62,7 @@ const file = {
   },
   places: new Map((data.samples || []).map((sample, place) => [sample.sample_id, place])),
   score(id) { return JSON.parse(unscramble(data.scores[this.places.get(id)], id)); },
-  async state() { return { reviewer: this.reviewer, selected: [...this.places.keys()], said: { ...this.load().said }, stale: false }; },
+  async state() { return { reviewer: this.reviewer, selected: [...this.places.keys()], said: { ...this.load().said }, stale: false, notice: data.notice }; },
   async sample(id) {
     const said = this.load().said[id];
     return { ...data.samples[this.places.get(id)], score: said && said.label !== "undone" ? this.score(id) : null };
@@ -618,8 +618,10 @@ document.addEventListener("visibilitychange", () => {
 
 async function load() {
   const state = await store.state();
-  Object.assign(view, { reviewer: state.reviewer, selected: state.selected, said: state.said });
+  Object.assign(view, { reviewer: state.reviewer, selected: state.selected, said: state.said, notice: state.notice });
   $("reviewer-name").textContent = data.mode === "server" ? state.reviewer : "";
+  $("notice").textContent = view.notice ? `Know before you read: ${view.notice}.` : "";
+  $("notice").hidden = !view.notice;
   if (state.stale) banner("A run has written new samples or scores since this review was started. Labels stay good; start the review again to see them.");
 }
 

@@ -46,6 +46,8 @@ class Session:
     def run(self, fd: int) -> dict:
         """Read until everything is judged or the reader stops."""
         self.fd = fd
+        if self.reading.notice:
+            write(f"note: {visible(self.reading.notice)}\n")
         place = self.reading.waiting()
         if place is None and (place := self._differing(-1)) is not None:
             write(f"all {len(self.reading.selection)} are judged; here is where you and the reward disagree (q ends)\n")

@@ -14,7 +14,9 @@ from grpo_rlvr.inspection.gate import merge_labels
 from grpo_rlvr.inspection.jsonl import locked
 from grpo_rlvr.inspection.labels import KINDS, load_labels
 from grpo_rlvr.inspection.probe import has_error, run_probes
+from grpo_rlvr.inspection.provenance import UNPROVEN, VOUCH, origin_warnings, signal_of_step, step_of
 from grpo_rlvr.inspection.recorded import import_recorded, recorded_before
+from grpo_rlvr.inspection.samples import load_header
 from grpo_rlvr.inspection.sampling import draw_samples
 from grpo_rlvr.inspection.scores import save_scores, score_samples, scores_header
 from grpo_rlvr.inspection.select import load_weights, save_selection, select_rows
@@ -48,7 +50,7 @@ def run_inspection(
 
     Returns:
         `go` (nothing speaks against going on), `next`, `signal`, `probes`, `dataset` (of `check_dataset`), `repeats` (of `repeat_findings`),
-        `mean_scores`, `seconds`, `samples`, `selected`, `folder`; `band` if one is asked for.
+        `mean_scores`, `seconds`, `source` (model or recorded), `samples`, `selected`, `folder`; `band` if one is asked for.
     """
     from grpo_rlvr.data import check_rows, load_rows
     from grpo_rlvr.data_repeats import repeat_findings
@@ -70,7 +72,8 @@ def run_inspection(
         scores, seconds = score_samples(rewards, samples, inspection.pass_threshold)
         save_scores(folder, scores_header(config, rewards, samples), scores)
         labels = _labels(folder, samples, scores, inspection.reviewers)
-        signal = signal_of(samples, scores, config.num_generations)
+        header = load_header(folder)
+        signal = signal_of_step(signal_of(samples, scores, config.num_generations), step_of(header))
         probes = with_waivers(run_probes(rewards, samples, scores, inspection.pass_threshold, labels), inspection.accept)
         chosen = select_rows(samples, scores, inspection.read, inspection.seed, keep=labels, weights=load_weights(folder))
         save_selection(folder, chosen, inspection.seed, len(samples))
@@ -80,11 +83,12 @@ def run_inspection(
             "signal": signal,
             "probes": probes,
             "accepted": accepted(probes),
-            "warnings": [*_doubtful_golds(repeats), *waiver_warnings(probes, inspection.accept)],
+            "warnings": [*_doubtful_golds(repeats), *_origin(header, samples), *waiver_warnings(probes, inspection.accept)],
             "dataset": dataset,
             "repeats": repeats,
             "mean_scores": {r.name: _mean([row["scores"][r.name] for row in scores]) for r in rewards},
             "seconds": seconds,
+            "source": header["sampling"].get("source"),
             "samples": len(samples),
             "selected": len(chosen),
             "folder": str(folder),
@@ -100,6 +104,11 @@ def run_inspection(
 
 def _doubtful_golds(repeats: Sequence[Mapping]) -> list[str]:
     return [f"{f['message']}: {f['fix']}" for f in repeats if f["severity"] == "warning"]
+
+
+def _origin(header: Mapping, samples: Sequence[dict]) -> list[str]:
+    """Said before a person spends time on them, not at the gate only."""
+    return [f"{w}; {VOUCH}" if w == UNPROVEN else w for w in origin_warnings(header, samples)]
 
 
 def _labels(folder: Path, samples: Sequence[dict], scores: Sequence[dict], allowed: Sequence[str]) -> Mapping[str, str]:

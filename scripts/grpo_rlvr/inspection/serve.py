@@ -40,6 +40,7 @@ def serve(config: Config, reviewer: str, port: int = 0, step: str | None = None)
     server = ReviewServer(reading, port)
     say(f"{reading.done()} of {len(reading.selection)} samples are judged by {visible(reviewer)}. Read here:\n\n    {server.url}\n")
     say(f"From another machine, first: ssh -N -L {server.port}:127.0.0.1:{server.port} {visible(_this_machine())}")
+    say("The token in the address is the secret of this review: it is for the person who reads, and for nobody else.")
     say("Every label is saved at once. Ctrl-C, or Finish on the page, ends the review.")
     with contextlib.suppress(KeyboardInterrupt), _stopped_like_ctrl_c():
         server.serve_until_finished()

@@ -162,8 +162,8 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _state(self) -> tuple:
         reading = self.server.reading
-        said = {sample_id: self._plain(row) for sample_id, row in reading.said().items()}
-        return self._say, 200, {"reviewer": reading.reviewer, "selected": list(reading.places), "said": said, "stale": reading.is_stale()}
+        told = {"said": {i: self._plain(row) for i, row in reading.said().items()}, "stale": reading.is_stale(), "notice": reading.notice}
+        return self._say, 200, {"reviewer": reading.reviewer, "selected": list(reading.places), **told}
 
     def _sample(self) -> tuple:
         reading, sample_id = self.server.reading, self._known(self.query.get("id"))
