@@ -163,6 +163,7 @@ def test_tables_of_a_run_know_their_step(project, capsys):
     printed = capsys.readouterr()
     result = json.loads(printed.out)
     assert result["signal"] == "trained" and "base model" in result["signal_next"] and "diagnose.py" in result["signal_next"]
+    assert result["next"] == f"nothing speaks against the reward, but nothing passes it either; {result['signal_next']}"
     assert "signal: trained" in printed.err and result["signal_next"] in printed.err and "fine-tuning" not in printed.err
     assert json.loads((project.inspection / "steps" / "000040" / "signal.json").read_text())["verdict"] == "trained"
     assert Reading.open(load_config(project.config_path), "ada", "40").notice == ""  # the run's own

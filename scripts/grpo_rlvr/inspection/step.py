@@ -89,7 +89,7 @@ def run_step(config: Config, run: Path, step: str = "latest", quiet: bool = Fals
             "selected": len(ids),
             "folder": str(folder),
         }
-        result["next"] = _next_step(findings)
+        result["next"] = _next_step(findings, signal)
         write_json(folder / "growth.json", "growth", 1, result)
     if not quiet:
         step_report.show_step(result, {s["sample_id"]: (s, row) for s, row in zip(samples, scores, strict=True)})
@@ -234,8 +234,10 @@ def _logged_total(logged: Mapping[str, float | None], rewards: Sequence) -> floa
     return sum(values) if values else None
 
 
-def _next_step(findings: Sequence[Mapping]) -> str:
+def _next_step(findings: Sequence[Mapping], signal: Mapping) -> str:
     worst = findings[0] if findings and findings[0]["severity"] in ("error", "warning") else None
+    if worst is None and signal["scored"] and not signal["success"]["passed"]:
+        return f"nothing speaks against the reward, but nothing passes it either; {signal['next_step']}"
     if worst is None:
         return "nothing speaks against the reward; look again later"
     if worst["severity"] == "error":
