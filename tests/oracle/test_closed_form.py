@@ -79,6 +79,7 @@ def predicted_and_traced(family: str, training: dict, rest: dict) -> dict[str, t
     w = Workload(
         shape, find_gpu("h200"), **{"dtype": "bfloat16", "batch": 8, "prompt": 128, "completion": 512, "accumulation": 2, **training, **rest}
     )
+    w = w.but(steps_per_generation=w.accumulation)  # as TRL has it, and as it is traced: log-probabilities before the first backward of an update
     traced = trace_step(
         config, batch=w.batch, prompt=w.prompt, completion=w.completion, weights=w.dtype, lora=w.lora_rank or None,
         targets=list(w.targets) if w.targets else "all-linear", checkpointing=w.checkpointing, accumulate=w.accumulation > 1, head=w.head,

@@ -6,8 +6,9 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from grpo_rlvr.memory.head import head_bytes
-from grpo_rlvr.memory.layer import LayerBytes, delta_net_bytes, layer_bytes
-from grpo_rlvr.memory.rollout import ASLEEP_GIB, Engine, generate_bytes, vllm_engine
+from grpo_rlvr.memory.layer import LayerBytes
+from grpo_rlvr.memory.layer_sizes import layer_sizes
+from grpo_rlvr.memory.rollout import ASLEEP_GIB, Engine, autocast_copies, generation_moments, vllm_engine
 from grpo_rlvr.memory.states import States, states
 from grpo_rlvr.memory.workload import Workload
 
@@ -78,11 +79,17 @@ def estimate(w: Workload) -> Estimate:
         fixed["context"] += NCCL_GIB * GIB
     held = {**fixed, "optimizer": s.optimizer}
     awake, asleep = _vllm(w, engine)
+    between = {**held, "gradients": s.gradients if w.generates_between else 0}
+    syncing = between if w.syncs_between else held
     phases = (
         Phase("start", _clean({**fixed, **awake}), "vLLM reserves its share" if awake else "the model is loaded"),
-        _rollout(w, held, awake),
-        Phase("weight sync", _clean({**held, **(_waking(awake) if w.sleep else awake), "gather": _gather(w)}), "one whole parameter at a time"),
-        _log_probs(w, s, held, asleep),
+        _rollout(w, between, awake),
+        Phase(
+            "weight sync",
+            _clean({**syncing, **(_waking(awake) if w.sleep else awake), "gather": _gather(w)}),
+            "one whole parameter at a time",
+        ),
+        _log_probs(w, s, between, asleep),
         _training(w, s, held, asleep),
         _fragmented("optimizer step", {**held, "gradients": s.gradients, "buckets": s.buckets, **asleep}, "all gradients and states"),
     )
@@ -122,34 +129,21 @@ def _gather(w: Workload) -> float:
     return largest + (w.shape.intermediate * w.shape.hidden * w.weight_width if not w.full else 0)
 
 
-def _casts(w: Workload) -> float:
-    """Autocast keeps a bf16 copy of every trained float32 linear weight until the forward ends."""
-    if not (w.autocast and w.full and w.weight_width == 4):
-        return 0
-    experts = 0  # grouped products cast nothing that is kept
-    return 2 * (w.shape.linear_parameters + experts)
-
-
 def _rollout(w: Workload, held: dict[str, float], awake: dict[str, float]) -> Phase:
     if w.vllm == "colocate":
         return Phase("rollout", _clean({**held, **awake}), "vLLM at its full share")
     if w.vllm == "server":
         return Phase("rollout", _clean(held), "vLLM generates on its own GPUs")
-    terms = {**held, "generation": generate_bytes(w), "bf16_copies": _casts(w)}
-    return _fragmented("rollout", terms, "transformers generates the whole local batch")
+    what = f"transformers generates {w.generation_batch} completions: "
+    moments = [_fragmented("rollout", {**held, **terms}, what + when) for when, terms in generation_moments(w).items()]
+    return max(moments, key=lambda p: p.peak)
 
 
 def _layers(w: Workload) -> tuple[LayerBytes, float]:
     """(the largest layer, the mean kept by a layer without checkpointing)."""
-    s = w.shape
-    kinds = [(s.block(False), s.layers - s.expert_layers), (s.block(True), s.expert_layers)]
-    sizes = [(layer_bytes(block, w.mode, w.batch, w.length), count) for block, count in kinds if count]
-    if s.linear_layers:
-        mlp = s.intermediate if not s.experts else s.active_experts * s.expert_intermediate + s.shared_intermediate
-        mixer = delta_net_bytes(s.hidden, mlp, s.linear_value_heads, s.linear_key_dim, s.linear_value_dim, w.batch * w.length)
-        sizes = [(size, count * s.full_layers / s.layers) for size, count in sizes] + [(mixer, s.linear_layers)]
+    sizes = layer_sizes(w.shape, w.mode, w.batch, w.length)
     largest = LayerBytes(*(max(size[i] for size, _ in sizes) for i in range(3)))
-    return largest, sum(size.kept * count for size, count in sizes) / s.layers
+    return largest, sum(size.kept * count for size, count in sizes) / w.shape.layers
 
 
 def _head(w: Workload) -> LayerBytes:
@@ -168,7 +162,7 @@ def _mask(w: Workload) -> float:
 def _log_probs(w: Workload, s: States, held: dict[str, float], asleep: dict[str, float]) -> Phase:
     layer, _ = _layers(w)
     head = _head(w)
-    common = {**held, **asleep, "attention_mask": _mask(w), "bf16_copies": _casts(w), "unsharded": s.unsharded}
+    common = {**held, **asleep, "attention_mask": _mask(w), "bf16_copies": autocast_copies(w), "unsharded": s.unsharded}
     work = {"layer": layer.forward + _stream(w)} if layer.forward > head.forward else {"head": head.forward + _stream(w)}
     return _fragmented("log-probs", {**common, **work}, "a forward without gradients" + (", policy and reference" if s.reference else ""))
 
@@ -190,7 +184,7 @@ def _moments(w: Workload, s: States) -> dict[str, dict[str, float]]:
     saved = {"checkpoints": w.shape.layers * stream} if w.checkpointing else {"kept_layers": w.shape.layers * kept}
     last = layer.train if w.checkpointing else max(0.0, layer.train - kept)
     moments = {
-        "forward": {**common, **saved, "gradients": before, "bf16_copies": _casts(w), "head": head.forward + stream},
+        "forward": {**common, **saved, "gradients": before, "bf16_copies": autocast_copies(w), "head": head.forward + stream},
         "loss backward": {**common, **saved, "gradients": before, "buckets": s.buckets, "head": head.train + stream},
         "backward of the last layer": {
             **common, **saved, "gradients": before + head_gradient, "buckets": s.buckets, "layer": last, "pending_head_gradient": pending,

@@ -93,7 +93,15 @@ def _engine(w: Workload, plan: Plan) -> str:
 
 def _generation(w: Workload, plan: Plan) -> str:
     per = w.shape.kv_bytes(w.length, w.weight_width) / max(1, w.length)
-    return f"{w.generation_batch} sequences x {w.length} tokens x {_n(per)} bytes, and one layer of it again, repeated for all query heads"
+    precision = "under autocast" if w.autocast and w.full else "without autocast"
+    if not w.full and w.mode.adapter_width > w.weight_width:
+        precision += ", so adapted layers make float32 copies of what goes in and comes out"
+    at = next(p.moment for p in plan.estimate.phases if p.name == "rollout").rpartition(": ")[2]
+    return (
+        f"{w.generation_batch} sequences, {w.prompt} + {w.completion} tokens x {_n(per)} bytes of cache, computed {precision}; the most at: {at}"
+        if w.vllm == "none"
+        else "vLLM generates"
+    )
 
 
 ENTRIES: dict[str, _Entry] = {
@@ -211,9 +219,12 @@ ENTRIES: dict[str, _Entry] = {
         "vllm_gpu_memory_utilization, with vllm_max_model_length at prompt + completion; fewer sequences then run at once",
     ),
     "generation": _Entry(
-        "transformers generates: cache of the whole local batch (batch x steps_per_generation) and one layer's copies, or the prefill",
+        "transformers generates: cache of the whole local batch (batch x steps_per_generation) and, in the prefill, one layer's forward over all"
+        " prompts, or at the last token one layer's cache repeated for all query heads",
         _generation,
-        "transformers DynamicCache: keys and values in the residual stream's width (seen: float32 under float32 weights and autocast)",
+        "transformers DynamicCache: keys and values in the residual stream's width. TRL generates under autocast in full tuning only: PEFT hands"
+        " `generate` to the model inside, which accelerate did not wrap, and casts what adapted layers get to their float32 (seen in a run; traced"
+        " to 3%, linear attention to 25%)",
         "use_vllm: true, or fewer steps_per_generation",
     ),
     "gather": _Entry(

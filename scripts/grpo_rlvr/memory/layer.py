@@ -9,6 +9,8 @@ from typing import NamedTuple
 from grpo_rlvr.memory import operations as op
 from grpo_rlvr.memory.replay import Node, Tape, Tensor, Weight, backward
 
+ATTENTION = ("q_proj", "k_proj", "v_proj", "qkv_proj", "o_proj")
+
 
 @dataclass(frozen=True)
 class Block:
@@ -26,6 +28,8 @@ class Block:
     active_experts: int = 0
     expert_intermediate: int = 0
     v_size: int = 0  # of the attention's output, where it differs from q_size (MLA)
+    fused_qkv: bool = False  # one matrix for query, key and value
+    fused_gate_up: bool = False
 
 
 @dataclass(frozen=True)
@@ -42,6 +46,7 @@ class Mode:
     attention: str = "sdpa"
     masked: bool = True
     adapted_experts: bool = False
+    caching: bool = False  # keys and values go into a cache, as in generation
 
 
 class LayerBytes(NamedTuple):
@@ -66,6 +71,7 @@ def layer_bytes(block: Block, mode: Mode, batch: int, length: int) -> LayerBytes
     base = tape.now
     out = _layer(tape, x, weights, block, mode, batch, length)
     tape.casts.clear()
+    tape.cached.clear()
     forward = tape.peak - base
     del out
 
@@ -76,6 +82,7 @@ def layer_bytes(block: Block, mode: Mode, batch: int, length: int) -> LayerBytes
     out = _layer(tape, x, weights, block, mode, batch, length)
     kept = tape.now - base - grads[0].store.size - out.store.size
     tape.casts.clear()
+    tape.cached.clear()
     root = out.node
     del out, x
     backward(root, grads)
@@ -99,14 +106,16 @@ class _Weights:
     def __init__(self, block: Block, mode: Mode) -> None:
         h, q, kv, i = block.hidden, block.q_size, block.kv_size, block.intermediate
         gate = 2 if block.gated_attention else 1
-        sizes = {"q_proj": (q * gate, h), "k_proj": (kv, h), "v_proj": (kv, h), "o_proj": (h, block.v_size or q)}
+        sizes = {"q_proj": (q * gate, h), "k_proj": (kv, h), "v_proj": (kv, h)} if not block.fused_qkv else {"qkv_proj": (q + 2 * kv, h)}
+        sizes["o_proj"] = (h, block.v_size or q)
         if i:
-            sizes |= {"gate_proj": (i, h), "up_proj": (i, h), "down_proj": (h, i)}
+            sizes |= {"gate_proj": (i, h), "up_proj": (i, h)} if not block.fused_gate_up else {"gate_up_proj": (2 * i, h)}
+            sizes["down_proj"] = (h, i)
         self.linear = {n: Weight(*s, mode.weight_width, mode.trained, mode.four_bit) for n, s in sizes.items()}
         self.adapters = {
             n: (Weight(mode.rank, c, mode.adapter_width, True), Weight(r, mode.rank, mode.adapter_width, True))
             for n, (r, c) in sizes.items()
-            if mode.rank and n in mode.targets and not (mode.adapted_experts and block.experts and n in ("gate_proj", "up_proj", "down_proj"))
+            if mode.rank and n in mode.targets and not (mode.adapted_experts and block.experts and n not in ATTENTION)
         }
         self.adapted_experts = mode.adapted_experts and bool(mode.rank)
         self.norm = Weight(1, h, mode.weight_width, mode.trained)
@@ -128,7 +137,7 @@ def _layer(tape: Tape, x: Tensor, w: _Weights, block: Block, mode: Mode, batch: 
         h = op.norm(tape, h, w.norm)
     x = op.add(tape, x, h)
     h = op.norm(tape, x, w.norm)
-    h = _experts(tape, h, w, block) if block.experts else _mlp(tape, h, w)
+    h = _experts(tape, h, w, block) if block.experts else _mlp(tape, h, w, block)
     if block.sandwich_norms:
         h = op.norm(tape, h, w.norm)
     return op.add(tape, x, h)
@@ -136,7 +145,10 @@ def _layer(tape: Tape, x: Tensor, w: _Weights, block: Block, mode: Mode, batch: 
 
 def _attention(tape: Tape, h: Tensor, w: _Weights, block: Block, mode: Mode, batch: int, length: int) -> Tensor:
     stream = mode.weight_width
-    q, k, v = w(tape, "q_proj", h), w(tape, "k_proj", h), w(tape, "v_proj", h)
+    if block.fused_qkv:
+        q, k, v = op.parts(tape, w(tape, "qkv_proj", h), block.q_size, block.kv_size, block.kv_size)
+    else:
+        q, k, v = w(tape, "q_proj", h), w(tape, "k_proj", h), w(tape, "v_proj", h)
     del h
     gate = None
     if block.gated_attention:  # q_proj makes the query and a gate for the output
@@ -145,6 +157,10 @@ def _attention(tape: Tape, h: Tensor, w: _Weights, block: Block, mode: Mode, bat
     if block.qk_norm:
         q, k = op.norm(tape, q, w.head_norm), op.norm(tape, k, w.head_norm)
     q, k = op.rotate(tape, q, stream), op.rotate(tape, k, stream)
+    if mode.caching:  # copied into the cache, which has the type of the keys
+        k = tape.new(k.elements, k.width, k.node)
+        v = tape.new(v.elements, k.width, v.node)
+        tape.cached += [k, v]
     if mode.attention == "eager":
         k, v = op.repeat(tape, k, q.elements), op.repeat(tape, v, q.elements)
         out = op.attend_eager(tape, q, k, v, batch * block.heads * length * length, mode.masked)
@@ -161,7 +177,14 @@ def _attention(tape: Tape, h: Tensor, w: _Weights, block: Block, mode: Mode, bat
     return w(tape, "o_proj", out)
 
 
-def _mlp(tape: Tape, h: Tensor, w: _Weights) -> Tensor:
+def _mlp(tape: Tape, h: Tensor, w: _Weights, block: Block) -> Tensor:
+    if block.fused_gate_up:  # the halves are views: the whole stays until both are used
+        gate, up = op.halves(tape, w(tape, "gate_up_proj", h))
+        del h
+        gate = op.unary(tape, gate)
+        product = op.multiply(tape, gate, up)
+        del gate, up
+        return w(tape, "down_proj", product)
     gate = w(tape, "gate_proj", h)
     gate = op.unary(tape, gate)
     up = w(tape, "up_proj", h)
@@ -174,16 +197,15 @@ def _mlp(tape: Tape, h: Tensor, w: _Weights) -> Tensor:
 def _experts(tape: Tape, h: Tensor, w: _Weights, block: Block) -> Tensor:
     """As transformers' grouped_mm experts: tokens gathered by expert, one grouped product for all, weighted, put back and summed.
 
-    A shared expert is the dense part beside it.
+    A shared expert is the dense part beside it. The gathered tokens and the last product are local variables there, and stay to its end.
     """
     router = op.linear(tape, h, w.router)
-    shared = _mlp(tape, h, w) if block.intermediate else None
+    shared = _mlp(tape, h, w, block) if block.intermediate else None
     width = h.width
     chosen = op.reorder(tape, h, h.elements * block.active_experts)
     scores = tape.new(chosen.elements / block.hidden, 4, router.node and tape.node((router.node,), lambda g: (None,)))
     del h, router
     both = op.grouped(tape, chosen, w.gate_up, block.experts, w.adapted_experts)
-    del chosen
     both = op.reorder(tape, both, both.elements)
     gate, up = op.halves(tape, both)
     del both
@@ -193,8 +215,7 @@ def _experts(tape: Tape, h: Tensor, w: _Weights, block: Block) -> Tensor:
     del product
     out = op.reorder(tape, out, out.elements)
     weighted = op.weigh(tape, out, scores)
-    del out
     weighted = op.reorder(tape, weighted, weighted.elements)
     summed = op.cast(tape, op.total(tape, weighted, block.active_experts), width)
-    del weighted
+    del weighted, chosen, out
     return op.add(tape, shared, summed) if shared is not None else summed

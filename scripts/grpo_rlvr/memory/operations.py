@@ -146,13 +146,22 @@ def _four_bit(tape: Tape, x: Tensor, w: Weight, outputs: float) -> Tensor:
 
 
 def lora(tape: Tape, x: Tensor, w: Weight, a: Weight, b: Weight) -> Tensor:
-    """PEFT's linear layer with an adapter: the base's result plus the adapter's, scaled."""
+    """PEFT's linear layer with an adapter: the base's result plus the adapter's, scaled.
+
+    PEFT casts what goes in to the adapter's type (`_cast_input_dtype`; on a quantised base only where there is no autocast). Under autocast the
+    adapter's products are two bytes wide all the same; without it they and the sum are as wide as the adapter.
+    """
     result = linear(tape, x, w)
-    if not w.four_bit:
+    width = result.width
+    if not (w.four_bit and tape.autocast):
         x = cast(tape, x, int(a.width))
     delta = linear(tape, linear(tape, x, a), b)
     delta = scale(tape, delta)
-    return cast(tape, add(tape, result, delta), result.width)
+    if w.four_bit and not tape.autocast:
+        delta = cast(tape, delta, width)
+    result = add(tape, result, delta)
+    del delta
+    return cast(tape, result, width)
 
 
 def grouped(tape: Tape, x: Tensor, w: Weight, experts: int, adapted: bool = False) -> Tensor:
@@ -176,10 +185,15 @@ def grouped(tape: Tape, x: Tensor, w: Weight, experts: int, adapted: bool = Fals
     return tape.new(x.elements / w.columns * w.rows, width, tape.node((x.node, parent), back))
 
 
-def halves(tape: Tape, x: Tensor) -> tuple[Tensor, Tensor]:
-    """Two views of one tensor; their gradients are joined in a new one."""
-    node = tape.node((x.node,), lambda g: (tape.new(2 * g.elements, g.width),))
-    return Tensor(x.elements / 2, x.width, x.store, node), Tensor(x.elements / 2, x.width, x.store, node)
+def halves(tape: Tape, x: Tensor) -> tuple[Tensor, ...]:
+    """Two views of one tensor."""
+    return parts(tape, x, 1, 1)
+
+
+def parts(tape: Tape, x: Tensor, *sizes: int) -> tuple[Tensor, ...]:
+    """Views of one tensor in these proportions; their gradients are joined in a new one."""
+    node = tape.node((x.node,), lambda g, n=x.elements: (tape.new(n, g.width),))
+    return tuple(Tensor(x.elements * size / sum(sizes), x.width, x.store, node) for size in sizes)
 
 
 def weigh(tape: Tape, x: Tensor, weights: Tensor) -> Tensor:

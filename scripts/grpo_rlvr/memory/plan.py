@@ -141,7 +141,7 @@ def tuned(w: Workload, capacity: float | None = None) -> Workload | None:
     fixed = dict(without.phases[0].terms)
     held = sum(fixed.values()) + without.states.optimizer
     full = estimate(w.but(context=context, utilization=1e-9))
-    awake = [held * HIGH, _own(full.phases[2]) * HIGH]
+    awake = [held * HIGH, *(_own(p) * HIGH for p in full.phases[1:3])]
     if not w.sleep:
         awake += [_own(p) * HIGH for p in full.phases[3:]]
     room = min(capacity - max(awake), total - sum(fixed.values()))

@@ -15,13 +15,14 @@ from collections.abc import Callable, Sequence
 class Tape:
     """Bytes alive now and at most; the number of operations so far orders the backward."""
 
-    __slots__ = ("autocast", "casts", "count", "grad", "now", "peak")
+    __slots__ = ("autocast", "cached", "casts", "count", "grad", "now", "peak")
 
     def __init__(self, autocast: bool = True) -> None:
         self.now = self.peak = self.count = 0
         self.autocast = autocast
         self.grad = True
         self.casts: dict[int, Tensor] = {}
+        self.cached: list[Tensor] = []  # keys and values that outlive their layer
 
     def new(self, elements: float, width: int, node: Node | None = None) -> Tensor:
         return Tensor(elements, width, Storage(self, elements * width), node)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from grpo_rlvr.memory.layer import layer_bytes
+from grpo_rlvr.memory.layer_sizes import layer_sizes
 from grpo_rlvr.memory.states import base_bytes
 from grpo_rlvr.memory.workload import Workload
 
@@ -67,17 +67,48 @@ def _pages(tokens: int) -> int:
     return -(-tokens // BLOCK) * BLOCK
 
 
-def generate_bytes(w: Workload) -> float:
-    """What transformers' own generation of the whole local batch takes at its peak, in the prefill or in the last step.
+def generation_moments(w: Workload) -> dict[str, dict[str, float]]:
+    """What transformers' own generation of the whole local batch takes beyond weights and states, at each moment that can be its peak.
 
-    The cache has the residual stream's width, 4 bytes under float32 weights even where autocast computes in bf16 (the first keys set its type).
-    A step appends to one layer's cache by copying it, repeats its heads for all queries, and casts them.
+    TRL calls `generate` of the unwrapped model. Under full tuning that is the model whose forward accelerate wrapped in autocast: the cache has
+    the residual stream's width (the first keys set its type, 4 bytes under float32 weights) and bf16 copies of the trained weights, the head's
+    too, live until a forward ends. Under adapters PEFT hands on to the model inside it (peft_model.py, `self.base_model.generate`), which nothing
+    wrapped: no autocast, all is as wide as the base, and the adapters work on copies of their own width (`operations.lora`). Both seen in a run
+    of TRL 1.16 and PEFT 0.21, the sizes traced. A step appends to one layer's cache by copying it and repeats its heads for all queries.
     """
-    s, batch, wide = w.shape, w.generation_batch, w.weight_width
-    logits = batch * s.vocab * 4 * 4
+    s, batch = w.shape, w.generation_batch
+    mode = replace(w.mode, autocast=w.autocast and w.full, caching=True)
+    wide = mode.weight_width
+    narrow = 2 if wide > 2 and mode.autocast else 0
+    copies = autocast_copies(w)
+    head = 2 * s.head_parameters if copies else 0
+    start, whole = batch * s.kv_bytes(w.prompt, wide), batch * s.kv_bytes(w.length, wide)
     stream = batch * w.prompt * s.hidden * wide
-    prefill = batch * s.kv_bytes(w.prompt, wide) + layer_bytes(s.block(bool(s.experts)), w.mode, batch, max(1, w.prompt)).forward + 2 * stream
-    cache = batch * s.kv_bytes(w.length, wide)
-    narrow = 2 if wide > 2 and w.autocast else 0
+    layer = max(size.forward for size, _ in layer_sizes(s, mode, batch, max(1, w.prompt)))
+    mask = batch * w.prompt**2 if w.attention != "flash" else 0
     repeated = 2 * batch * w.length * s.q_size * ((wide if s.heads != s.kv_heads else 0) + narrow)
-    return max(prefill, cache + max(cache / s.layers, repeated)) + logits
+    # On a GPU `generate` switches experts to batched_mm for the steps: each token gets a copy of its own experts' matrices.
+    expert = s.hidden * s.expert_intermediate if s.experts else 0
+    picked = expert * batch * s.active_experts * (3 * wide + narrow)
+    # PEFT holds all experts' matrices with their adapters in them while a layer's experts work.
+    folded = 3 * expert * s.experts * wide if mode.adapted_experts else 0
+    logits = batch * s.vocab * 4
+    return {
+        # The layer's own copies and keys and values are counted in it; the embeddings stay beside the layer's input.
+        "the prompts at once": {
+            "generation": start * (1 - 1 / s.layers) + layer + folded + 2 * stream + mask, "bf16_copies": copies * (1 - 1 / s.layers),
+        },
+        "the first logits": {"generation": start + stream + 2 * logits, "bf16_copies": copies + head},
+        "the last token": {"generation": whole + max(whole / s.layers, repeated, picked + folded), "bf16_copies": copies},
+        "the last logits": {"generation": whole + 2 * logits, "bf16_copies": copies + head},
+        # A float32 copy of the logits, their scores, their softmax, and what `multinomial` makes.
+        "the last draw": {"generation": whole + 4 * logits},
+    }  # fmt: skip
+
+
+def autocast_copies(w: Workload) -> float:
+    """bf16 copies of every trained float32 linear weight, which autocast keeps until the forward ends."""
+    if not (w.autocast and w.full and w.weight_width == 4):
+        return 0
+    experts = 0  # grouped products cast nothing that is kept
+    return 2 * (w.shape.linear_parameters + experts)

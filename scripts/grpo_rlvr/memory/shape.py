@@ -192,7 +192,7 @@ class ModelShape:
         return Block(
             self.hidden, self.q_size, self.kv_size, self.heads, self.shared_intermediate if experts else self.intermediate, f.qk_norm,
             f.gated_attention, f.sandwich_norms, self.experts if experts else 0, self.active_experts if experts else 0,
-            self.expert_intermediate if experts else 0, self.v_size,
+            self.expert_intermediate if experts else 0, self.v_size, f.fused_qkv, f.fused_gate_up,
         )  # fmt: skip
 
     def kv_bytes(self, tokens: int, width: float = 2, parallel: int = 1) -> float:

@@ -11,7 +11,7 @@ from grpo_rlvr.memory.shape import ModelShape
 from grpo_rlvr.memory.trl_eras import NOW, Era
 
 SHARDINGS = ("none", "ddp", "fsdp2", "zero2", "zero3")
-LINEAR = ("q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj")
+LINEAR = ("q_proj", "k_proj", "v_proj", "qkv_proj", "o_proj", "gate_proj", "up_proj", "gate_up_proj", "down_proj")
 WIDTHS = {"float32": 4, "bfloat16": 2, "float16": 2, "auto": 2}
 
 
@@ -111,6 +111,16 @@ class Workload:
     def generation_batch(self) -> int:
         """Completions one GPU generates at once."""
         return self.batch * self.steps_per_generation
+
+    @property
+    def generates_between(self) -> bool:
+        """Whether completions are generated between the micro-batches of an update too, when gradients are there."""
+        return (self.steps_per_generation * self.iterations) % self.accumulation != 0
+
+    @property
+    def syncs_between(self) -> bool:
+        """Whether the first generation after an update, which is preceded by the transfer to vLLM, comes in the middle of the next one."""
+        return self.generates_between and self.accumulation % (self.steps_per_generation * self.iterations) != 0
 
     @property
     def max_sequences(self) -> int:
