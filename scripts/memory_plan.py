@@ -109,7 +109,7 @@ def body(args: argparse.Namespace) -> tuple[int, dict]:
 
 def fitted(page, w, raw: dict, plan) -> tuple[int, dict]:
     from grpo_rlvr.memory import as_json, report
-    from grpo_rlvr.memory.levers import cheapest_fit
+    from grpo_rlvr.memory.cheapest import cheapest_fit
     from grpo_rlvr.memory.patches import tidy_patch
     from grpo_rlvr.memory.search import smallest_cluster, with_adapters
 

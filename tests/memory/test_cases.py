@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 from grpo_rlvr.memory.catalog import bundled_shape
+from grpo_rlvr.memory.cheapest import cheapest_fit
 from grpo_rlvr.memory.estimate import GIB
 from grpo_rlvr.memory.explain import explain
 from grpo_rlvr.memory.hardware import Gpu, find_gpu
-from grpo_rlvr.memory.levers import cheapest_fit
 from grpo_rlvr.memory.model_config import read_shape
 from grpo_rlvr.memory.plan import make_plan
 from grpo_rlvr.memory.trl_eras import era_of

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import pytest
 import yaml
 from grpo_rlvr.config import config_from, load_config
-from grpo_rlvr.memory.levers import cheapest_fit, launch_command, options
+from grpo_rlvr.memory.cheapest import cheapest_fit
+from grpo_rlvr.memory.levers import launch_command, options
 from grpo_rlvr.memory.patches import apply_patch, tidy_patch
 from grpo_rlvr.memory.plan import make_plan
 from grpo_rlvr.memory.reading import read_workload
 from grpo_rlvr.memory.report import patch_yaml
 from grpo_rlvr.memory.search import MAXIMA, fitting, largest, smallest_cluster
+from grpo_rlvr.memory.speed import speed
 from grpo_rlvr.training.lint import lint
 
 BASE = {
@@ -61,12 +65,103 @@ def test_the_patch_loads_and_the_plan_fits(name, tmp_path):
     assert make_plan(again).verdict == "FITS"
     assert again.but(assumed=(), updates=None) == fit.plan.workload.but(assumed=(), updates=None)
     assert [f for f in lint(load_config(path), world=again.world) if f.level == "error"] == []
-    assert again.generation_batch == w.generation_batch  # the same completions are compared
+    # the same completions are compared, in whole groups, by the weights that wrote them
+    assert again.batch * again.accumulation == w.batch * w.accumulation
+    divided = "generation" in [lever.name for lever, _, _ in fit.steps]
+    assert again.generation_batch == w.generation_batch or divided and again.accumulation % again.steps_per_generation == 0
+    assert again.generation_batch * again.world % again.generations == 0
 
 
 def test_the_cheapest_change_is_taken_first(tmp_path):
     fit = cheapest_fit(workload(CASES["share too large"], tmp_path))
     assert [lever.name for lever, _, _ in fit.steps] == ["vllm"]
+
+
+NO_VLLM = {"learning_rate": 1e-5}
+
+
+def adapters_on(gib: float, tmp_path, **grpo):
+    """7B under LoRA without vLLM: 32 prompts at once are the most of it, and the training step needs 21.4 GiB at micro-batches of 4."""
+    raw = raw_config("Qwen/Qwen2.5-7B-Instruct", "rtx-4090", model=ADAPTERS["model"],
+                     grpo={**NO_VLLM, "per_device_train_batch_size": 2, "gradient_accumulation_steps": 16, **grpo})  # fmt: skip
+    w = workload(raw, tmp_path)
+    return raw, w.but(gpu=dataclasses.replace(w.gpu, plan_gib=gib, usable_gib=gib))
+
+
+def test_fewer_completions_at_a_time_where_generation_decides(tmp_path):
+    raw, w = adapters_on(21, tmp_path)
+    assert make_plan(w).deciding.name == "rollout" and not make_plan(w).fits
+    fit = cheapest_fit(w)
+    assert [lever.name for lever, _, _ in fit.steps] == ["generation"]
+    assert fit.patch == {"grpo": {"steps_per_generation": 8, "generation_batch_size": None}}
+    what = fit.steps[0][0].what
+    assert what.startswith("16 completions generated at a time, 2 times an update") and "slower" in what
+    again = workload(apply_patch(raw, fit.patch), tmp_path)
+    assert (again.generation_batch, again.accumulation, again.generates_between) == (16, 16, True)
+    assert speed(again).rollout_s.high > 1.5 * speed(w).rollout_s.high
+
+
+def test_its_numbers_follow_those_of_the_micro_batches(tmp_path):
+    raw, w = adapters_on(20, tmp_path, per_device_train_batch_size=16, gradient_accumulation_steps=2)
+    fit = cheapest_fit(w)
+    assert [lever.name for lever, _, _ in fit.steps] == ["micro-batch", "generation"]
+    again = fit.plan.workload
+    assert again.batch * again.accumulation == 32 and again.generation_batch % 8 == 0 and again.generation_batch < 32
+    patch = tidy_patch(fit.patch, raw)["grpo"]
+    assert (patch["per_device_train_batch_size"], patch["steps_per_generation"]) == (again.batch, again.steps_per_generation)
+    # 32 completions in one pass cannot be divided before the passes are
+    one = w.but(batch=32, accumulation=1, steps_per_generation=1)
+    lever = next(lever for found in options(one) for lever in found if lever.name == "generation")
+    assert lever.on(one) is None and lever.apply(one) == one and cheapest_fit(one).plan.workload.generation_batch < 32
+
+
+@pytest.mark.parametrize(
+    ("grpo", "open_"),
+    [
+        ({}, True),
+        ({"use_vllm": True}, False),  # vLLM's share decides, not how many it is asked for
+        ({"num_iterations": 2}, False),  # the same completions would be used in another order
+        ({"steps_per_generation": 32}, False),  # two updates a generation: off-policy, as was asked for
+        ({"steps_per_generation": 8}, True),
+        ({"steps_per_generation": 4}, False),  # 8 completions are one group
+        ({"num_generations": 32}, False),
+    ],
+)
+def test_it_is_open_only_where_the_update_stays_the_same(grpo, open_, tmp_path):
+    _, w = adapters_on(21, tmp_path, **grpo)
+    found = [lever for choice in options(w) for lever in choice if lever.name == "generation"]
+    assert bool(found) == open_
+    for lever in found:
+        at = lever.apply(w)
+        assert at.accumulation % at.steps_per_generation == 0 and at.generation_batch * at.world % at.generations == 0
+
+
+@pytest.mark.parametrize(("steps", "world", "group", "fine"), [(8, 1, 8, True), (2, 1, 8, False), (3, 1, 8, False), (2, 2, 8, True)])
+def test_the_groups_are_whole_by_the_rule_that_trl_has(steps, world, group, fine, tmp_path, monkeypatch):
+    GRPOConfig = pytest.importorskip("trl").GRPOConfig
+    monkeypatch.setattr(GRPOConfig, "world_size", property(lambda self: world))
+    named = {"output_dir": str(tmp_path), "use_cpu": True, "per_device_train_batch_size": 2, "gradient_accumulation_steps": 16}
+    try:
+        args = GRPOConfig(**named, num_generations=group, steps_per_generation=steps, eval_strategy="no")
+    except ValueError as exc:
+        assert not fine and "must be divisible by num_generations" in str(exc)
+    else:
+        assert fine and args.generation_batch_size == 2 * world * steps
+
+
+def test_the_rate_that_comes_with_lora_is_listed_with_its_reason(tmp_path):
+    raw = raw_config("Qwen/Qwen2.5-7B-Instruct", "rtx-4090", grpo={"learning_rate": 1e-6, "beta": 0.04})
+    fit = cheapest_fit(workload(raw, tmp_path))
+    names = [lever.name for lever, _, _ in fit.steps]
+    assert names[names.index("lora") + 1] == "learning-rate" and fit.patch["grpo"]["learning_rate"] == 1e-5
+    rate, _, saved = fit.steps[names.index("learning-rate")]
+    assert saved == 0 and rate.what.startswith("1e-05 instead of 1e-06, for LoRA and not for memory: adapters take about ten times")
+    # nothing to list where it is high enough, and a rate that was chosen for adapters stays
+    fast = cheapest_fit(workload(apply_patch(raw, {"grpo": {"learning_rate": 2e-5}}), tmp_path))
+    assert "learning-rate" not in [lever.name for lever, _, _ in fast.steps] and "learning_rate" not in fast.patch["grpo"]
+    slow = workload(apply_patch(raw, {"model": {"lora": {}, "dtype": "bfloat16"}}), tmp_path)
+    tight = cheapest_fit(slow.but(gpu=dataclasses.replace(slow.gpu, plan_gib=14, usable_gib=14)))
+    assert "qlora" in [lever.name for lever, _, _ in tight.steps] and tight.plan.workload.learning_rate == 1e-6
 
 
 def test_what_fits_is_left_alone(tmp_path):

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from grpo_rlvr.memory.cheapest import Fit
 from grpo_rlvr.memory.estimate import GIB
-from grpo_rlvr.memory.levers import Fit
 from grpo_rlvr.memory.plan import Plan
 from grpo_rlvr.memory.search import Cluster, Largest
 from grpo_rlvr.memory.speed import Interval, Speed

@@ -93,15 +93,11 @@ def _engine(w: Workload, plan: Plan) -> str:
 
 def _generation(w: Workload, plan: Plan) -> str:
     per = w.shape.kv_bytes(w.length, w.weight_width) / max(1, w.length)
-    precision = "under autocast" if w.autocast and w.full else "without autocast"
+    how = "under autocast" if w.autocast and w.full else "without autocast"
     if not w.full and w.mode.adapter_width > w.weight_width:
-        precision += ", so adapted layers make float32 copies of what goes in and comes out"
+        how += ", so adapted layers make float32 copies of what goes in and comes out"
     at = next(p.moment for p in plan.estimate.phases if p.name == "rollout").rpartition(": ")[2]
-    return (
-        f"{w.generation_batch} sequences, {w.prompt} + {w.completion} tokens x {_n(per)} bytes of cache, computed {precision}; the most at: {at}"
-        if w.vllm == "none"
-        else "vLLM generates"
-    )
+    return f"{w.generation_batch} sequences, {w.prompt} + {w.completion} tokens x {_n(per)} bytes of cache, computed {how}; the most at: {at}"
 
 
 ENTRIES: dict[str, _Entry] = {
@@ -222,9 +218,8 @@ ENTRIES: dict[str, _Entry] = {
         "transformers generates: cache of the whole local batch (batch x steps_per_generation) and, in the prefill, one layer's forward over all"
         " prompts, or at the last token one layer's cache repeated for all query heads",
         _generation,
-        "transformers DynamicCache: keys and values in the residual stream's width. TRL generates under autocast in full tuning only: PEFT hands"
-        " `generate` to the model inside, which accelerate did not wrap, and casts what adapted layers get to their float32 (seen in a run; traced"
-        " to 3%, linear attention to 25%)",
+        "transformers DynamicCache. TRL generates under autocast in full tuning only: PEFT hands `generate` to the model inside, which accelerate"
+        " did not wrap, and casts what adapted layers get to their float32 (seen in a run; traced to 3%, linear attention to 25%)",
         "use_vllm: true, or fewer steps_per_generation",
     ),
     "gather": _Entry(

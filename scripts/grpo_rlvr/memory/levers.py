@@ -1,15 +1,12 @@
-"""What can be changed to make a run fit: each change as a new workload and as a patch to `config.yaml`, tried in order of cost."""
+"""What can be changed to make a run fit: each change as a new workload and as a patch to `config.yaml`, with what orders the trying."""
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
-from grpo_rlvr.memory.estimate import GIB
-from grpo_rlvr.memory.patches import merge
-from grpo_rlvr.memory.plan import Plan, make_plan, trainer_fits, tuned
 from grpo_rlvr.memory.trl_eras import NOW
 from grpo_rlvr.memory.workload import Workload
 
@@ -21,7 +18,11 @@ A_MACHINE = 8  # GPUs over which an engine that is somewhere else may be spread
 
 @dataclass(frozen=True)
 class Lever:
-    """One change. `cost` orders what is tried first; `patch` is what changes in the config, None deleting a key; `changes` the workload's fields."""
+    """One change. `cost` orders what is tried first; `patch` is what changes in the config, None deleting a key; `changes` the workload's fields.
+
+    `anew`: makes the lever for the workload that the levers before it left, where its numbers depend on them; None from it: it cannot follow.
+    `follows`: what comes with it that no memory asks for; no choice of its own.
+    """
 
     name: str
     what: str
@@ -29,14 +30,33 @@ class Lever:
     changes: dict[str, Any]
     patch: dict[str, dict[str, Any]]
     action: str = ""
+    anew: Callable[[Workload], Lever | None] | None = None
+    follows: tuple[Lever, ...] = ()
+
+    def on(self, w: Workload) -> Lever | None:
+        """The lever with the numbers it has on `w`; None if it cannot be taken there."""
+        return self.anew(w) if self.anew else self
 
     def apply(self, w: Workload) -> Workload:
-        return w.but(**self.changes)
+        """`w` with the change and what follows it; as it is where the lever cannot be taken."""
+        here = self.on(w)
+        if here is None:
+            return w
+        for one in (here, *here.follows):
+            w = w.but(**one.changes)
+        return w
+
+
+class Follower(Lever):
+    """A change that comes with a lever."""
 
 
 def options(w: Workload) -> list[list[Lever]]:
     """The independent choices that are open to `w`; of each at most one is taken."""
-    makers = (_checkpointing, _attention, _micro_batch, _trl, _sleep, _parallel, _reference, _sharding, _dtype, _optimizer, _adapters, _completion)
+    makers = (
+        _checkpointing, _attention, _micro_batch, _generation, _trl, _sleep, _parallel, _reference, _sharding, _dtype, _optimizer, _adapters,
+        _completion,
+    )  # fmt: skip
     return [found for maker in makers if (found := list(maker(w)))]
 
 
@@ -62,6 +82,32 @@ def _micro_batch(w: Workload) -> Iterator[Lever]:
         patch["steps_per_generation"] = w.steps_per_generation * times if w.steps_per_generation != w.accumulation else None
         what = f"micro-batches of {batch}: the same completions an update in {times} times as many passes"
         yield Lever("micro-batch", what, 1 + 0.3 * times.bit_length(), changes, {"grpo": patch})
+
+
+def _generation(w: Workload) -> Iterator[Lever]:
+    """Fewer completions at a time and more generations an update. With vLLM its share decides, not how many it is asked for."""
+    if w.vllm != "none" or w.iterations > 1 or w.accumulation % w.steps_per_generation:
+        return  # a generation that several updates use, or use again, is part of what is learned from
+    for times in (2, 4, 8, 16, 32, 64):
+        if w.generation_batch % times or w.generation_batch // times * w.world % w.generations:
+            return
+        lever = Lever("generation", f"{times} times as many generations an update", 1.4 + 0.3 * times.bit_length(), {}, {})
+        yield replace(lever, anew=partial(_divided, lever, times))
+
+
+def _divided(lever: Lever, times: int, w: Workload) -> Lever | None:
+    """TRL takes whole passes and whole groups only (grpo_config.py): `generation_batch_size`, which is per_device_train_batch_size x processes x
+    steps_per_generation, must be a multiple of num_generations. It generates at every steps_per_generation-th pass and updates at every
+    gradient_accumulation_steps-th (grpo_trainer.py, `_prepare_inputs`): where the first divides the second, all is written by the weights it
+    updates. The update is over the same completions; losses that average over tokens (dapo) do so within each generation.
+    """
+    if w.steps_per_generation % times:
+        return None
+    steps = w.steps_per_generation // times
+    what = f"{w.batch * steps} completions generated at a time, {w.accumulation // steps} times an update, all by the weights that they update;"
+    what += f" slower: {times} times as many rounds of generation, one after the other"
+    patch = {"grpo": {"steps_per_generation": steps, "generation_batch_size": None}}
+    return replace(lever, what=what, changes={"steps_per_generation": steps}, patch=patch, anew=partial(_divided, lever, times))
 
 
 def _trl(w: Workload) -> Iterator[Lever]:
@@ -120,20 +166,30 @@ def _optimizer(w: Workload) -> Iterator[Lever]:
 
 
 def _adapters(w: Workload) -> Iterator[Lever]:
-    rate = {"learning_rate": LORA_RATE} if w.learning_rate < LORA_RATE else {}
+    rate = _rate(w)
     lora = {"r": 16, "alpha": 32, "target_modules": "all-linear"}
     if w.full:
-        common = {"lora_rank": 16, "targets": None, "optimizer": "adamw", **rate}
-        grpo = {**rate, **({"optim": None} if w.optimizer != "adamw" else {})}
-        yield Lever("lora", "LoRA of rank 16 on all linear layers, base in float32", 10, common, {"model": {"lora": lora}, "grpo": grpo})
+        common = {"lora_rank": 16, "targets": None, "optimizer": "adamw"}
+        grpo = {"optim": None} if w.optimizer != "adamw" else {}
+        patch = {"model": {"lora": lora}, "grpo": grpo}
+        yield Lever("lora", "LoRA of rank 16 on all linear layers, base in float32", 10, common, patch, follows=rate)
         both = {**common, "dtype": "bfloat16"}
         patch = {"model": {"dtype": "bfloat16", "lora": lora}, "grpo": grpo}
-        yield Lever("lora", "LoRA of rank 16 on all linear layers, base in bfloat16" + _drift(w), 12, both, patch)
+        yield Lever("lora", "LoRA of rank 16 on all linear layers, base in bfloat16" + _drift(w), 12, both, patch, follows=rate)
     if w.quantization == "none" and w.engine in ("none", "ddp"):
-        changes = {"quantization": "nf4-double", "dtype": "bfloat16", "lora_rank": w.lora_rank or 16, "optimizer": "adamw", **rate}
+        changes = {"quantization": "nf4-double", "dtype": "bfloat16", "lora_rank": w.lora_rank or 16, "optimizer": "adamw"}
         model = {"dtype": "bfloat16", "lora": {**(lora if w.full else {}), "quantize": "nf4"}}
-        grpo = {**rate, **({"optim": None} if w.optimizer != "adamw" else {})}
-        yield Lever("qlora", "QLoRA: the frozen base in 4 bits; needs bitsandbytes", 16, changes, {"model": model, "grpo": grpo})
+        patch = {"model": model, "grpo": {"optim": None} if w.optimizer != "adamw" else {}}
+        yield Lever("qlora", "QLoRA: the frozen base in 4 bits; needs bitsandbytes", 16, changes, patch, follows=rate if w.full else ())
+
+
+def _rate(w: Workload) -> tuple[Lever, ...]:
+    """What LoRA brings with it: adapters start at zero and hardly move at a rate for all weights."""
+    if w.learning_rate >= LORA_RATE:
+        return ()
+    what = f"{LORA_RATE:g} instead of {w.learning_rate:g}, for LoRA and not for memory: adapters take about ten times the rate of all weights, and"
+    rate = {"learning_rate": LORA_RATE}
+    return (Follower("learning-rate", f"{what} would hardly learn at the old one", 0, rate, {"grpo": rate}),)
 
 
 def _completion(w: Workload) -> Iterator[Lever]:
@@ -147,6 +203,16 @@ def _completion(w: Workload) -> Iterator[Lever]:
         )
 
 
+def vllm_lever(now: Workload, final: Workload) -> Lever:
+    """vLLM's settings matched to the run: from `now` to `final`, and no choice."""
+    grpo = {"vllm_max_model_length": final.context}
+    what = f"vLLM's context at prompt + completion, {final.context} tokens"
+    if final.vllm == "colocate" and final.utilization != now.utilization:
+        grpo["vllm_gpu_memory_utilization"] = final.utilization
+        what += f", and a share of {final.utilization:g}"
+    return Lever("vllm", what, 0, {"context": final.context, "utilization": final.utilization}, {"grpo": grpo})
+
+
 def launch_command(w: Workload) -> str:
     """How training with this sharding is started."""
     count = f"--num_processes {w.world}" + (f" --num_machines {w.nodes}" if w.nodes > 1 else "")
@@ -156,106 +222,3 @@ def launch_command(w: Workload) -> str:
     if w.engine in ("zero2", "zero3"):
         return f"accelerate launch {count} --use_deepspeed --zero_stage {w.engine[-1]} --mixed_precision bf16 train.py config.yaml"
     return f"accelerate launch {count} train.py config.yaml" if w.world > 1 else "python train.py config.yaml"
-
-
-@dataclass(frozen=True)
-class Fit:
-    """The cheapest set of changes found. `steps` are (lever, peak in GiB with it and those before, what it saves there)."""
-
-    plan: Plan
-    steps: tuple[tuple[Lever, float, float], ...]
-    patch: dict[str, dict[str, Any]]
-
-
-def cheapest_fit(w: Workload) -> Fit | None:
-    """The set of levers of least cost with which the run FITS, vLLM's share and context set to match; None if there is none."""
-    choices = options(w)
-    if not any(_fits(w, _taken(chosen)) for chosen in _strongest(choices)):
-        return None
-    alone: dict[tuple[int, ...], bool] = {}
-    for chosen in sorted(itertools.product(*[[None, *found] for found in choices]), key=_cost):
-        levers = _taken(chosen)
-        if _conflict(levers) or _too_large_alone(w, levers, alone):
-            continue
-        plan = _settled(w, levers)
-        if plan is not None and plan.fits:
-            return _explained(w, levers, plan)
-    return None
-
-
-def _too_large_alone(w: Workload, levers: list[Lever], seen: dict[tuple[int, ...], bool]) -> bool:
-    """Whether the trainer does not fit even with nothing of vLLM beside it, whatever is done to vLLM; `seen` remembers it by the other levers."""
-    trainers = [lever for lever in levers if lever.name not in ("sleep", "tensor-parallel")]
-    key = tuple(id(lever) for lever in trainers)
-    if key not in seen:
-        for lever in trainers:
-            w = lever.apply(w)
-        seen[key] = not trainer_fits(w)
-    return seen[key]
-
-
-def _strongest(choices: list[list[Lever]]) -> Iterator[tuple[Lever | None, ...]]:
-    """The sets that save most, one for each way of holding the weights (the trainer's and vLLM's): if none of them fits, nothing does."""
-    kinds = [found for found in choices if found[0].name in ("dtype", "lora", "qlora", "sharding", "tensor-parallel")]
-    others = [found[-1] for found in choices if found not in kinds]
-    for chosen in itertools.product(*[[None, *found] for found in kinds]):
-        names = {lever.name for lever in chosen if lever}
-        kept = [lever for lever in others if not (names & {"lora", "qlora"} and lever.name in ("optimizer", "reference"))]
-        yield (*chosen, *kept)
-
-
-def _taken(chosen: tuple[Lever | None, ...]) -> list[Lever]:
-    return [lever for lever in chosen if lever is not None]
-
-
-def _fits(w: Workload, levers: list[Lever]) -> Plan | None:
-    plan = None if _conflict(levers) else _settled(w, levers)
-    return plan if plan is not None and plan.fits else None
-
-
-def _cost(levers: tuple[Lever | None, ...]) -> float:
-    return sum(lever.cost for lever in levers if lever is not None)
-
-
-def _conflict(levers: list[Lever]) -> bool:
-    names = {lever.name for lever in levers}
-    adapters = names & {"lora", "qlora"}
-    return bool(adapters and names & {"dtype", "optimizer", "reference"}) or ("qlora" in names and "sharding" in names)
-
-
-def _settled(w: Workload, levers: list[Lever]) -> Plan | None:
-    for lever in levers:
-        w = lever.apply(w)
-    own = make_plan(w)
-    if own.fits:
-        return own
-    ready = tuned(w)
-    return make_plan(ready) if ready is not None else None
-
-
-def _explained(w: Workload, levers: list[Lever], plan: Plan) -> Fit:
-    steps, before, now = [], make_plan(w), w
-    patch: dict[str, dict[str, Any]] = {}
-    peak = before.deciding.peak / GIB
-    final = plan.workload
-    for lever in levers:
-        now = lever.apply(now)
-        after = make_plan(now).deciding.peak / GIB
-        steps.append((lever, after, peak - after))
-        peak = after
-        merge(patch, lever.patch)
-    if final != now:
-        lever = _vllm_lever(now, final)
-        after = plan.deciding.peak / GIB
-        steps.append((lever, after, peak - after))
-        merge(patch, lever.patch)
-    return Fit(plan, tuple(steps), patch)
-
-
-def _vllm_lever(now: Workload, final: Workload) -> Lever:
-    grpo = {"vllm_max_model_length": final.context}
-    what = f"vLLM's context at prompt + completion, {final.context} tokens"
-    if final.vllm == "colocate" and final.utilization != now.utilization:
-        grpo["vllm_gpu_memory_utilization"] = final.utilization
-        what += f", and a share of {final.utilization:g}"
-    return Lever("vllm", what, 0, {"context": final.context, "utilization": final.utilization}, {"grpo": grpo})

@@ -5,8 +5,9 @@ from __future__ import annotations
 import textwrap
 from typing import Any
 
+from grpo_rlvr.memory.cheapest import Fit
 from grpo_rlvr.memory.estimate import GIB
-from grpo_rlvr.memory.levers import Fit
+from grpo_rlvr.memory.levers import Follower
 from grpo_rlvr.memory.plan import Plan
 from grpo_rlvr.memory.search import CLUSTERS, Cluster, Largest
 from grpo_rlvr.memory.speed import Interval, Speed
@@ -198,7 +199,7 @@ def show_gpus(page: Page, rows: list[tuple[Plan, Plan | None, Fit | None]]) -> N
             share = f", share {ready.workload.utilization:g}" if ready.workload.vllm == "colocate" else ""
             what = f"vllm_max_model_length {ready.workload.context}{share}"
         else:
-            what = " + ".join(lever.name for lever, _, _ in fit.steps) if fit else "does not fit"
+            what = " + ".join(lever.name for lever, _, _ in fit.steps if not isinstance(lever, Follower)) if fit else "does not fit"
         page.raw(f"{plan.workload.gpu.title:<24}{plan.capacity / GIB:>7.1f}{plan.deciding.peak / GIB:>8.1f}  {verdict}  {what}".rstrip())
 
 

@@ -7,8 +7,9 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from grpo_rlvr.memory.catalog import bundled_names, bundled_shape
+from grpo_rlvr.memory.cheapest import Fit, cheapest_fit
 from grpo_rlvr.memory.hardware import gpus
-from grpo_rlvr.memory.levers import Fit, cheapest_fit, launch_command
+from grpo_rlvr.memory.levers import launch_command
 from grpo_rlvr.memory.plan import Plan, make_plan, trainer_fits, tuned
 from grpo_rlvr.memory.workload import Workload
 

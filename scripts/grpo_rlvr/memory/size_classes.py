@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from typing import Any
 
 from grpo_rlvr.memory.catalog import bundled_shape
+from grpo_rlvr.memory.cheapest import cheapest_fit
 from grpo_rlvr.memory.estimate import GIB
 from grpo_rlvr.memory.hardware import find_gpu
-from grpo_rlvr.memory.levers import cheapest_fit
 from grpo_rlvr.memory.patches import apply_patch, tidy_patch
 from grpo_rlvr.memory.plan import Plan, make_plan, tuned
 from grpo_rlvr.memory.search import largest

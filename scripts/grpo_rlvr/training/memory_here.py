@@ -13,9 +13,10 @@ from typing import Any
 from grpo_rlvr.config import Config
 from grpo_rlvr.device import device_type
 from grpo_rlvr.errors import GrpoRlvrError, Problem
+from grpo_rlvr.memory.cheapest import cheapest_fit
 from grpo_rlvr.memory.estimate import GIB
 from grpo_rlvr.memory.hardware import Gpu, find_gpu
-from grpo_rlvr.memory.levers import cheapest_fit, options
+from grpo_rlvr.memory.levers import options
 from grpo_rlvr.memory.patches import tidy_patch
 from grpo_rlvr.memory.plan import Plan, make_plan
 from grpo_rlvr.memory.reading import read_workload
