@@ -101,6 +101,14 @@ def test_fewer_completions_at_a_time_where_generation_decides(tmp_path):
     assert speed(again).rollout_s.high > 1.5 * speed(w).rollout_s.high
 
 
+def test_no_change_costs_memory_where_it_is_listed(tmp_path):
+    raw = raw_config("Qwen/Qwen2.5-7B-Instruct", "rtx-4090", grpo={"beta": 0.04})
+    w = workload(raw, tmp_path)
+    fit = cheapest_fit(w.but(gpu=dataclasses.replace(w.gpu, plan_gib=22, usable_gib=22)))
+    assert [lever.name for lever, _, _ in fit.steps] == ["micro-batch", "lora", "learning-rate", "generation"]
+    assert all(saved >= 0 for _, _, saved in fit.steps) and fit.steps[-1][2] > 1
+
+
 def test_its_numbers_follow_those_of_the_micro_batches(tmp_path):
     raw, w = adapters_on(20, tmp_path, per_device_train_batch_size=16, gradient_accumulation_steps=2)
     fit = cheapest_fit(w)

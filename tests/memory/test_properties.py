@@ -66,8 +66,9 @@ GROWS = {
     "beta": lambda w, n: w.but(beta=w.beta + 0.1), "context": lambda w, n: w.but(context=None),
     "utilization": lambda w, n: w.but(utilization=min(1, w.utilization * 1.1)),
     "rank": lambda w, n: w.but(lora_rank=w.lora_rank + n) if w.lora_rank else w,
-    "steps_per_generation": lambda w, n: w.but(steps_per_generation=w.steps_per_generation + n),
-    "accumulation": lambda w, n: w.but(accumulation=w.accumulation + n),
+    # By whole updates: where generations come to meet the updates, the gradients that they had beside them are gone.
+    "steps_per_generation": lambda w, n: w.but(steps_per_generation=w.steps_per_generation + n * w.accumulation),
+    "accumulation": lambda w, n: w.but(accumulation=w.accumulation * (n + 1)),
 }  # fmt: skip
 
 

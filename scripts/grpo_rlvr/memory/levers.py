@@ -52,10 +52,10 @@ class Follower(Lever):
 
 
 def options(w: Workload) -> list[list[Lever]]:
-    """The independent choices that are open to `w`; of each at most one is taken."""
+    """The independent choices that are open to `w`; of each at most one is taken, in this order: what generation saves shows after the weights."""
     makers = (
-        _checkpointing, _attention, _micro_batch, _generation, _trl, _sleep, _parallel, _reference, _sharding, _dtype, _optimizer, _adapters,
-        _completion,
+        _checkpointing, _attention, _micro_batch, _trl, _sleep, _parallel, _reference, _sharding, _dtype, _optimizer, _adapters,
+        _generation, _completion,
     )  # fmt: skip
     return [found for maker in makers if (found := list(maker(w)))]
 
