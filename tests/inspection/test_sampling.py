@@ -284,3 +284,62 @@ def test_a_header_without_samples_is_simply_replaced(tmp_path):
     start_samples(tmp_path, make_header({"source": "x"}, {}, 1))
     start_samples(tmp_path, make_header({"source": "y"}, {}, 1))
     assert [p.name for p in tmp_path.iterdir()] == ["samples.jsonl"] and '"source": "y"' in samples_path(tmp_path).read_text()
+
+
+# ---- are the weights trained at all?
+def taught(model, token: int):
+    """The same model, sure of one token whatever it is asked."""
+    import torch
+
+    with torch.no_grad():
+        model.model.norm.weight.zero_()
+        model.lm_head.weight = torch.nn.Parameter(torch.zeros_like(model.lm_head.weight))
+        model.lm_head.bias = torch.nn.Parameter(20.0 * torch.nn.functional.one_hot(torch.tensor(token), model.config.vocab_size).float())
+    return model
+
+
+@pytest.mark.model
+def test_random_weights_are_named_before_sft_and_the_number_is_kept(project, tiny_model, monkeypatch, capsys):
+    model, tokenizer = load(tiny_model)
+    config, passes, forward = project.write(model=str(tiny_model)), [], model.forward
+
+    def counting(*args, **kwargs):
+        passes.append(kwargs["input_ids"].shape)
+        return forward(*args, **kwargs)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(model, "generate", lambda **kwargs: (_ for _ in ()).throw(Stop))
+        patch.setattr(model, "forward", counting)
+        with pytest.raises(Stop):
+            run_inspection(config, model=model, tokenizer=tokenizer, quiet=True)
+    assert [n for n, _ in passes] == [1] * 4  # the four prompts once each, before any sampling
+    result = run_inspection(config)
+    signal = result["signal"]
+    first = signal["first_token"]
+    # By hand: the mean entropy behind the four prompts, padded to none.
+    torch = pytest.importorskip("torch")
+    prompts = [row["prompt"] for row in load_rows(config, "train")]
+    drawn = [prompts[i] for i in draw_prompts(6, 4, 0)]
+    with torch.no_grad():
+        spread = [torch.softmax(model.eval()(**tokenizer(p, return_tensors="pt", return_token_type_ids=False)).logits[0, -1], -1) for p in drawn]
+    assert first["entropy"] == pytest.approx(sum(float(-(p * p.log()).sum()) for p in spread) / 4, rel=1e-4)
+    assert first["uniform"] == pytest.approx(3.689, abs=1e-3) and first["prompts"] == 4  # ln 40
+    assert signal["notes"][0].startswith("these weights look untrained (random)") and "of ln(V) = 3.69 nats" in signal["notes"][0]
+    assert result["next"].startswith("make sure that model.name_or_path is the right folder") and "supervised fine-tuning first" in result["next"]
+    assert "note: these weights look untrained" in capsys.readouterr().err
+    assert json.loads((project.inspection / "signal.json").read_text())["first_token"] == first
+    # A mended reward is scored anew without the model; what was measured stays.
+    again = run_inspection(project.write("  - {use: partial_format}\n  - {use: exact}", model=str(tiny_model)), quiet=True)
+    assert again["signal"]["first_token"] == first and "untrained" in again["signal"]["notes"][0]
+
+
+@pytest.mark.model
+def test_weights_that_are_sure_of_something_are_not_called_untrained(project, tiny_model):
+    model, tokenizer = load(tiny_model)
+    result = run_inspection(project.write(model=str(tiny_model)), model=taught(model, 9), tokenizer=tokenizer, quiet=True)
+    assert result["signal"]["first_token"]["entropy"] < 0.01
+    assert not any("untrained" in note for note in result["signal"]["notes"]) and result["next"].startswith("supervised")
+
+
+def test_nothing_is_known_of_weights_that_were_not_here(project):
+    assert run_inspection(project.write(), completions=project.record(), quiet=True)["signal"]["first_token"] is None

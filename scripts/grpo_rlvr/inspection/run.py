@@ -16,11 +16,13 @@ from grpo_rlvr.inspection.labels import KINDS, load_labels
 from grpo_rlvr.inspection.probe import has_error, run_probes
 from grpo_rlvr.inspection.provenance import UNPROVEN, VOUCH, origin_warnings, signal_of_step, step_of
 from grpo_rlvr.inspection.recorded import import_recorded, recorded_before
-from grpo_rlvr.inspection.samples import load_header
+from grpo_rlvr.inspection.samples import peek_header
 from grpo_rlvr.inspection.sampling import draw_samples
 from grpo_rlvr.inspection.scores import save_scores, score_samples, scores_header
 from grpo_rlvr.inspection.select import load_weights, save_selection, select_rows
 from grpo_rlvr.inspection.signal import signal_of
+from grpo_rlvr.inspection.signal_gold import length_findings, measure_golds, payment, token_counter
+from grpo_rlvr.inspection.signal_model import first_token_of, with_model
 from grpo_rlvr.inspection.waivers import accepted, open_errors, waiver_warnings, with_waivers
 
 
@@ -63,17 +65,22 @@ def run_inspection(
     check_rows(rewards, rows)
     dataset = check_dataset(rewards, rows, threshold=config.inspection.pass_threshold)
     repeats = repeat_findings(rows, {column for reward in rewards for column in reward.columns}, "data.train")
-    folder, inspection = config.inspection_folder, config.inspection
+    folder, inspection, measured = config.inspection_folder, config.inspection, {}
     with locked(folder):
         if completions is not None:
             samples = import_recorded(Path(completions), config, rewards, rows, match)
         elif redraw or backend or (samples := recorded_before(config, rewards, rows)) is None:
-            samples = draw_samples(config, rows, backend=backend, redraw=redraw, model=model, tokenizer=tokenizer, quiet=quiet)
+            samples = draw_samples(config, rows, backend=backend, redraw=redraw, model=model, tokenizer=tokenizer, quiet=quiet, measured=measured)
         scores, seconds = score_samples(rewards, samples, inspection.pass_threshold)
         save_scores(folder, scores_header(config, rewards, samples), scores)
         labels = _labels(folder, samples, scores, inspection.reviewers)
-        header = load_header(folder)
-        signal = signal_of_step(signal_of(samples, scores, config.num_generations), step_of(header))
+        header = peek_header(folder)
+        golds = measure_golds(rewards, rows, token_counter(config, tokenizer), config.sampling["max_completion_length"])
+        dataset += length_findings(golds, rows)
+        signal = signal_of_step(signal_of(samples, scores, config.num_generations, golds), step_of(header))
+        if signal["success"]["passed"] == 0:
+            signal["reason"] += f"; {payment(rewards, rows, dataset)}"
+        signal = with_model(signal, first_token_of(folder, header, measured.get("first_token")))
         probes = with_waivers(run_probes(rewards, samples, scores, inspection.pass_threshold, labels), inspection.accept)
         chosen = select_rows(samples, scores, inspection.read, inspection.seed, keep=labels, weights=load_weights(folder))
         save_selection(folder, chosen, inspection.seed, len(samples))

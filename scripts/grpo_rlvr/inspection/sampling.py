@@ -56,6 +56,7 @@ def draw_samples(
     model: Any = None,
     tokenizer: Any = None,
     quiet: bool = False,
+    measured: dict | None = None,
 ) -> list[dict]:
     """Fill `samples.jsonl` and return its samples; goes on where an interrupted run stopped, and draws nothing if all are there.
 
@@ -63,6 +64,7 @@ def draw_samples(
         backend: one of `BACKENDS`; None means the config's, else the one that drew the samples there, else the default.
         redraw: set samples of another backend aside instead of refusing.
         model, tokenizer: the config's model, if the caller has loaded it already; left as it was found.
+        measured: gets `first_token`, what a backend that holds the model measured of it; not where no sample is missing.
 
     Raises:
         UserError: another backend drew the samples that are there, under the same settings.
@@ -103,6 +105,8 @@ def draw_samples(
     missing = [b for b in batches if b.start >= len(samples) and b.start not in waiting]
     if missing:
         with engine, progress("sampling", len(plan), done=there, quiet=quiet) as advance:
+            if measured is not None and hasattr(engine, "first_token"):
+                measured["first_token"] = engine.first_token([rows[i]["prompt"] for i in dict.fromkeys(plan)])
             for batch, completions in engine.draw(missing):
                 done = [_row(rows, plan, batch, k, one) for k, one in enumerate(completions)]
                 if batch.start == len(samples):

@@ -4,20 +4,24 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 
 from grpo_rlvr.completions import completion_text
 from grpo_rlvr.inspection.jsonl import canonical
 from grpo_rlvr.inspection.rates import Spread, all_equal, fit_spread, pass_at_k
+from grpo_rlvr.inspection.signal_gold import cut_note
 from grpo_rlvr.intervals import clopper_pearson, effective_size, upper_bound_of_none, wilson
 
 GROUP_SIZES = (4, 8, 16, 32, 64)
 TOO_EASY = 0.95
 UNSCORED = 0.10
+CUT = 0.2
 
 NEXT_STEP = {
     "go": "read the selected samples: inspect_rewards.py review CONFIG",
-    "sft_first": "supervised fine-tuning first, on a few hundred worked examples in the wanted format; then inspect again",
+    "sft_first": "supervised fine-tuning first (references/lifecycle.md has the block to run): a fluent model needs hundreds to thousands of worked "
+    "examples to learn a format, one that has never learnt the task as many as the task takes. Measure pass@k again with run, and stop while answers "
+    "still differ (success between 20% and 80%): a model that SFT has finished leaves GRPO little",
     "too_easy": "take harder prompts, or leave out those that always succeed (run CONFIG --keep-band 0.2 0.8); nothing is left to learn here",
     "unscored": "find out why the reward returns None (unreadable gold, a verifier that dies or times out) and mend it; then inspect again",
 }
@@ -32,6 +36,7 @@ def estimate_signal(
     completions: Sequence[Hashable],
     num_generations: int,
     characters: Sequence[int] | None = None,
+    golds: Mapping | None = None,
 ) -> dict:
     """What the sampled completions say about the gradient that training would get. All lists are aligned, one item a completion.
 
@@ -42,6 +47,7 @@ def estimate_signal(
         completions: anything hashable that is equal for equal completions.
         num_generations: completions per group in training.
         characters: lengths of the completions' texts, for where the tokens are not known.
+        golds: of `signal_gold.measure_golds`.
 
     Returns:
         `verdict` (go, sft_first, too_easy, unscored) with `reason` and `next_step`, `notes`, and the numbers behind them. `dead_groups` is the
@@ -66,7 +72,7 @@ def estimate_signal(
         "verdict": verdict,
         "reason": reason,
         "next_step": NEXT_STEP[verdict],
-        "notes": _notes(verdict, dead, flat, truncated, num_generations),
+        "notes": _notes(verdict, dead, flat, num_generations) + ([cut_note(truncated, finishes, verdicts, golds)] if (truncated or 0) > CUT else []),
         "samples": n,
         "scored": len(scored),
         "prompts": len(set(prompt_indices)),
@@ -81,13 +87,14 @@ def estimate_signal(
         "dead_groups": dead,
         "flat_groups": flat,
         "length": _lengths(verdicts, tokens, characters),
+        "gold_length": golds,
         "dead_groups_by_size": {str(size): dead_groups(list(groups.values()), size, spread) for size in sorted({*GROUP_SIZES, num_generations})},
         "spread": [list(part) for part in spread.parts] if spread else None,
         "per_prompt": _per_prompt(counts, spread),
     }
 
 
-def signal_of(samples: Sequence[dict], scores: Sequence[dict], num_generations: int) -> dict:
+def signal_of(samples: Sequence[dict], scores: Sequence[dict], num_generations: int, golds: Mapping | None = None) -> dict:
     """`estimate_signal` on samples and their score rows."""
     return estimate_signal(
         [s["prompt_index"] for s in samples],
@@ -98,6 +105,7 @@ def signal_of(samples: Sequence[dict], scores: Sequence[dict], num_generations: 
         [canonical(s["completion"]) for s in samples],
         num_generations,
         [len(completion_text(s["completion"])) for s in samples],
+        golds,
     )
 
 
@@ -215,7 +223,7 @@ def _judge(n: int, scored: int, none_share: float, success: dict) -> tuple[str, 
     return "go", f"{success['passed']} of {scored} samples succeed ({rate:.1%})"
 
 
-def _notes(verdict: str, dead: dict, flat: dict, truncated: float | None, num_generations: int) -> list[str]:
+def _notes(verdict: str, dead: dict, flat: dict, num_generations: int) -> list[str]:
     notes = []
     if verdict == "go" and dead["share"] is not None and dead["share"] > 0.8:
         flat_share = f"; {flat['share']:.0%} have one and the same total" if flat["share"] is not None else ""
@@ -223,8 +231,6 @@ def _notes(verdict: str, dead: dict, flat: dict, truncated: float | None, num_ge
             f"{dead['share']:.0%} of the groups of {num_generations} would be all right or all wrong{flat_share}: "
             "most generation is wasted; raise num_generations, or keep prompts with a success rate between 20% and 80% (--keep-band 0.2 0.8)"
         )
-    if truncated is not None and truncated > 0.2:
-        notes.append(f"{truncated:.0%} of the completions were cut off at max_completion_length: raise it, or the reward judges torsos")
     return notes
 
 

@@ -8,13 +8,10 @@ from typing import Any
 
 from grpo_rlvr.data_files import row_number
 from grpo_rlvr.errors import UserError
-from grpo_rlvr.rewards.base import Reward
+from grpo_rlvr.rewards.gold_forms import LIMIT, forms_of, golds_of, in_common_forms, names_forms, spread
 from grpo_rlvr.rewards.registry import BuiltReward
 from grpo_rlvr.rewards.scoring import score_all
 
-LIMIT = 2000
-# A user's function may cost money or minutes a call.
-USER_LIMIT = 32
 SHOWN = 10
 THINKING = "<reasoning>Let us work it out step by step and check the result.</reasoning>\n"
 ROW_ID = "row_id"
@@ -68,18 +65,17 @@ def check_dataset(rewards: Sequence[BuiltReward], rows: Sequence[dict], limit: i
     findings: list[dict[str, Any]] = []
     for reward in rewards:
         function = reward.function
-        if callable(getattr(function, "honest_forms", None)):
-            if getattr(function, "correctness", True):
-                findings += _check_reward(reward, function, rows, limit, threshold)
-        elif reward.required and reward.columns and not isinstance(function, Reward):
-            findings += _check_user_function(reward, rows, min(limit, USER_LIMIT), threshold)
+        if names_forms(function):
+            findings += _check_reward(reward, function, rows, limit, threshold)
+        else:
+            findings += _check_user_function(reward, rows, limit, threshold)
     return [_numbered(f, rows) for f in sorted(findings, key=lambda f: ("error", "warning", "note").index(f["severity"]))]
 
 
 def _check_reward(reward: BuiltReward, function: Any, rows: Sequence[dict], limit: int, threshold: float) -> list[dict[str, Any]]:
-    numbers = _sample(len(rows), limit)
-    golds = {i: _read(function, [rows[i].get(c) for c in reward.columns]) for i in numbers if reward.gold_problem(rows[i]) is None}
-    forms = {i: _forms(function, rows[i], gold) for i, gold in golds.items()}
+    numbers = spread(len(rows), limit)
+    golds = golds_of(reward, rows, numbers)
+    forms = {i: forms_of(function, rows[i], gold) for i, gold in golds.items()}
     able = [i for i in golds if forms[i]]
     others = _other_golds(able, golds, getattr(function, "clearly_different", lambda a, b: False))
     honest = _honest(reward, rows, [(i, form) for i in able for form in forms[i]], threshold)
@@ -146,26 +142,8 @@ def _passes(score: float | None, threshold: float) -> bool:
     return score is not None and score >= threshold - 1e-9
 
 
-def _forms(function: Any, row: dict, gold: Any) -> list[str]:
-    """The honest forms of a row: those of its gold, or where only other columns hold a right answer, those of the row."""
-    of_row = getattr(function, "honest_forms_of_row", None)
-    return of_row(row, gold) if callable(of_row) else function.honest_forms(gold)
-
-
-def _read(function: Any, values: list[Any]) -> Any:
-    """The gold as the reward's own methods want it; a user's reward without `read_gold` gets its one column as it is."""
-    if callable(getattr(function, "read_gold", None)):
-        return function.read_gold(*values)
-    return values[0] if len(values) == 1 else tuple(values)
-
-
 def _check_user_function(reward: BuiltReward, rows: Sequence[dict], limit: int, threshold: float) -> list[dict[str, Any]]:
-    numbers = [i for i in _sample(len(rows), limit) if reward.gold_problem(rows[i]) is None]
-    forms: list[tuple[int, str]] = []
-    for i in numbers:
-        gold = next((rows[i][c] for c in reward.columns if isinstance(rows[i].get(c), (str, int, float))), None)
-        if gold is not None:
-            forms += [(i, form) for form in (f"<answer>{gold}</answer>", f"\\boxed{{{gold}}}", f"{gold}")]
+    forms = [(i, form) for i, of_row in in_common_forms(reward, rows, limit).items() for form in of_row]
     if not forms:
         return []
     try:
@@ -184,10 +162,6 @@ def _check_user_function(reward: BuiltReward, rows: Sequence[dict], limit: int, 
     )
     fix = "no fault if it wants another form; an honest_forms(gold) method on the reward makes this a real check"
     return [_finding("user_gold", "note", reward, message, fix, never)]
-
-
-def _sample(count: int, limit: int) -> list[int]:
-    return list(range(count)) if count <= limit else [i * count // limit for i in range(limit)]
 
 
 def _other_golds(able: Sequence[int], golds: Mapping[int, Any], different: Callable[[Any, Any], bool]) -> dict[int, int]:

@@ -14,6 +14,7 @@ from grpo_rlvr.inspection.backends.backend import Batch, Drawn
 from grpo_rlvr.inspection.backends.tokens import TokenForm
 from grpo_rlvr.inspection.jsonl import sha256
 from grpo_rlvr.inspection.model_files import model_folder
+from grpo_rlvr.inspection.signal_model import PROMPTS, measure_first_token
 
 INSTALL = "pip install torch transformers"
 
@@ -97,6 +98,17 @@ class TransformersBackend:
     def draw(self, batches: Sequence[Batch]) -> Iterator[tuple[Batch, list[Drawn]]]:
         for batch in batches:
             yield batch, self.draw_batch(batch)
+
+    def first_token(self, prompts: Sequence) -> dict | None:
+        """Of `signal_model.measure_first_token`, for the first of these prompts; None where memory is too short even for one."""
+        import torch
+
+        ids = self.form.encode(list(prompts[:PROMPTS]))
+        try:
+            with torch.no_grad(), self._precision():
+                return measure_first_token(self.model, ids)
+        except torch.OutOfMemoryError:  # sampling says what to do about that
+            return None
 
     def draw_batch(self, batch: Batch) -> list[Drawn]:
         import torch
