@@ -10,8 +10,9 @@ import subprocess
 import sys
 
 import pytest
-from conftest import ROOT, write_rows
+from conftest import ROOT, sums, write_rows
 from grpo_rlvr.diagnosis.rules import ORDER
+from grpo_rlvr.inspection.run import run_inspection
 from test_bad_input import label, script
 
 PAGE = (ROOT / "references" / "lifecycle.md").read_text(encoding="utf-8")
@@ -113,3 +114,40 @@ def test_the_whole_way(run):
 
     environment = script("check_environment.py", config, "--no-hub", "--json")
     assert json.loads((run / "env-report.json").read_text(encoding="utf-8"))["verdict"] in PAGE, environment.stderr
+
+
+# ---- SFT first
+@pytest.mark.model
+@pytest.mark.parametrize("chat", [True, False])
+def test_the_block_of_sft_first_teaches_what_grpo_will_ask(tmp_path, untaught_model, chat):
+    from grpo_rlvr.config import load_config
+    from grpo_rlvr.data import load_rows
+    from grpo_rlvr.inspection.backends.local import load_tokenizer
+    from grpo_rlvr.inspection.backends.tokens import TokenForm
+
+    names: dict = {"__name__": "document"}
+    exec(re.search(r"^```python\n(def sft.*?)^```", PAGE, re.MULTILINE | re.DOTALL)[1], names)
+    write_rows(tmp_path / "train.jsonl", [row if chat else {**row, "prompt": row["prompt"][0]["content"]} for row in sums(40)])
+    system = "\n  system_prompt: add up" if chat else ""
+    text = (
+        f"model: {{name_or_path: {untaught_model}}}\ndata:\n  train: train.jsonl\n  eval_split: 0.25{system}\nrewards: [{{use: exact}}]\n"
+        "grpo: {num_generations: 4, max_completion_length: 8, use_cpu: true, bf16: false}\ninspection: {prompts: 4, read: 4, min_read: 4}\n"
+    )
+    (tmp_path / "config.yaml").write_text(text)
+    steps = {"max_steps": 30, "per_device_train_batch_size": 8, "learning_rate": 4e-3, "logging_steps": 1, "disable_tqdm": True}
+    trainer = names["sft"](tmp_path / "config.yaml", tmp_path / "sft", lambda row: f"<answer>{row['answer']}</answer>", **steps)
+    losses = [line["loss"] for line in trainer.state.log_history if "loss" in line]
+    assert len(losses) == 30 and losses[-1] < 0.6 * losses[0]
+
+    config = load_config(tmp_path / "config.yaml")
+    rows, tokenizer = load_rows(config, "train"), load_tokenizer(config)
+    asked = TokenForm(tokenizer, config.sampling).encode([row["prompt"] for row in rows])
+    assert len(trainer.train_dataset) == len(rows) == 30  # those held out are not taught
+    for row, ids, taught in zip(rows, asked, trainer.train_dataset, strict=True):
+        assert list(taught["input_ids"])[: len(ids)] == ids
+        learned = [token for token, label in zip(taught["input_ids"], taught["labels"], strict=True) if label != -100]
+        assert tokenizer.decode(learned) == f"<answer>{row['answer']}</answer><eos>"  # the completion alone, with the token that ends it
+    # What was saved is a model for the config.
+    (tmp_path / "config.yaml").write_text(text.replace(str(untaught_model), "sft"))
+    result = run_inspection(load_config(tmp_path / "config.yaml"), quiet=True)
+    assert result["signal"]["truncated_share"] < 0.5 and not any("untrained" in note for note in result["signal"]["notes"])
