@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 from conftest import ROOT, sums, write_rows
 from grpo_rlvr.config import load_config
+from grpo_rlvr.data import load_rows
 from grpo_rlvr.training import init
 from grpo_rlvr.training.filling import Choices, fill
 from grpo_rlvr.yaml_file import parse
@@ -75,7 +76,48 @@ def test_the_run_s_own_files_go_into_the_folder(here, capsys):
     config = load_config(written(capsys, "--reward", "math") / "config.yaml")
     assert config.run_folder == here / "run"
     assert config.gate_path == here / "run/inspection/gate.json"
-    assert config.data.eval_split == 0.1 and config.data.eval is None
+    assert config.data.eval_split == 0.25 and config.data.eval is None
+
+
+@pytest.mark.parametrize(
+    ("rows", "split", "held_out", "width"),
+    [(40, 0.25, 10, 31), (128, 0.25, 32, 17), (200, 0.16, 32, 17), (320, 0.1, 32, 17), (500, 0.1, 50, None), (2000, 0.1, 200, None)],
+)
+def test_at_least_32_are_held_out_where_that_is_no_more_than_a_quarter(here, capsys, rows, split, held_out, width):
+    write_rows(here / "data/train.jsonl", sums(rows))
+    code, answer = run(capsys, "run", "--model", "model", "--data", "data/train.jsonl", "--reward", "math")
+    assert code == 0, answer
+    config = load_config("run/train/config.yaml")
+    assert config.data.eval_split == split and len(load_rows(config, "eval")) == held_out
+    line = next(line for line in Path("run/train/config.yaml").read_text().splitlines() if "eval_split" in line)
+    assert line.endswith(f"# {held_out} of {rows} rows are held out")
+    said = [w["message"] for w in answer["warnings"] if w["code"] == "few-held-out"]
+    assert said == ([] if width is None else [f"{held_out} held-out prompts: an accuracy is known to within {width} points either way, so a "
+                                              "smaller gain cannot be shown"])  # fmt: skip
+
+
+def test_rows_that_are_not_here_are_split_by_a_tenth(here, capsys):
+    code, answer = run(capsys, "run", "--model", "owner/model", "--data", "owner/data:train", "--reward", "math")
+    assert code == 0 and answer["warnings"] == [] and load_config("run/train/config.yaml").data.eval_split == 0.1
+    assert "# a tenth of train is held out" in Path("run/train/config.yaml").read_text()
+
+
+def test_one_prompt_many_times_cannot_be_split(here, capsys):
+    write_rows(here / "data/train.jsonl", sums(1) * 40)  # the check of the config says so
+    code, answer = run(capsys, "run", "--model", "model", "--data", "data/train.jsonl", "--reward", "math")
+    assert code == 0 and load_config("run/train/config.yaml").data.eval_split == 0.25
+
+
+def test_prompts_that_ask_for_another_form_than_the_template_are_named(here, capsys):
+    write_rows(here / "data/train.jsonl", [{"question": f"{i}+1? Use \\boxed{{}}.", "answer": str(i + 1)} for i in range(600)])
+    code = init.main(["run", "--model", "model", "--data", "data/train.jsonl", "--reward", "math", "--prompt-column", "question"])
+    said = capsys.readouterr().err
+    assert code == 0 and "warning (two-forms): 100 of the first 100 prompts ask for \\boxed{}, and data.system_prompt asks for <answer>" in said
+    code, answer = run(capsys, "other", "--model", "model", "--data", "data/train.jsonl", "--reward", "own.py:score", "--prompt-column", "question")
+    assert code == 2
+    (here / "own.py").write_text("def score(completions, answer, **columns):\n    return [0.0] * len(completions)\n")
+    code, answer = run(capsys, "other", "--model", "model", "--data", "data/train.jsonl", "--reward", "own.py:score", "--prompt-column", "question")
+    assert code == 0 and answer["warnings"] == []  # the template's system prompt is left out
 
 
 def test_names_are_seen_from_the_config_s_folder(here, capsys):

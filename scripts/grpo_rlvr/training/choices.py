@@ -14,12 +14,17 @@ import yaml
 
 from grpo_rlvr.config import Config, config_from, looks_like_hub_name
 from grpo_rlvr.data_files import read_source
+from grpo_rlvr.data_split import held_out_rows
 from grpo_rlvr.errors import Problem, UserError
 from grpo_rlvr.inspection.model_files import model_folder
 from grpo_rlvr.memory.hardware import find_gpu, gpus
 from grpo_rlvr.rewards.registry import build_rewards
 from grpo_rlvr.schema_check import nearest
 from grpo_rlvr.training.filling import Choices, fill, moved
+from grpo_rlvr.training.findings import Finding
+from grpo_rlvr.training.held_out_share import held_out_share
+from grpo_rlvr.training.measure import few_held_out
+from grpo_rlvr.training.two_forms import forms_of_config
 from grpo_rlvr.yaml_file import parse
 
 TEMPLATES = Path(__file__).resolve().parents[3] / "templates"
@@ -32,8 +37,11 @@ FLAGS = {
 }  # fmt: skip
 
 
-def texts_for(args: argparse.Namespace, folder: Path) -> tuple[dict[str, str], list[Problem]]:
-    """The text of each file that goes into `folder`, by name, and all that is wrong with the choices; with problems the texts mean nothing."""
+def texts_for(args: argparse.Namespace, folder: Path) -> tuple[dict[str, str], list[Problem], list[Finding]]:
+    """The text of each file that goes into `folder`, by name; all that is wrong with the choices; and warnings on what is written.
+
+    With problems the texts mean nothing.
+    """
     problems = [Problem(f"--{flag}", "is not said", f"add --{flag}") for flag in ("model", "data", "reward") if not getattr(args, flag)]
     entries = []
     for text in args.reward:
@@ -56,12 +64,26 @@ def texts_for(args: argparse.Namespace, folder: Path) -> tuple[dict[str, str], l
         with _collected(problems):
             config = config_from(parse(fill(template, typed)), sources.path)
             gold = sorted({column for reward in build_rewards(config) for column in reward.columns})
-    columns = _check_data(sources, gold, args, problems)
+    columns, rows = _check_data(sources, gold, args, problems)
+    warnings: list[Finding] = []
     if config is not None and not problems:
-        there = moved(replace(typed, columns=columns), config, folder)
+        typed, few = _held_out(replace(typed, columns=columns), rows)
+        written = config_from(parse(fill(template, typed)), sources.path)
+        warnings = few + forms_of_config(written, [{"prompt": row.get(columns.get("prompt", "prompt"))} for row in rows or []])
+        there = moved(typed, config, folder)
         rewards = [{**r, "use": OWN} if e["use"] == "file" else r for e, r in zip(entries, there.rewards, strict=True)]
         texts["config.yaml"] = fill(template, replace(there, rewards=rewards))
-    return texts, problems
+    return texts, problems, warnings
+
+
+def _held_out(typed: Choices, rows: list[dict] | None) -> tuple[Choices, list[Finding]]:
+    """With the share that is held out, and what so few can show."""
+    if typed.eval is not None or rows is None:
+        return typed, []
+    share = held_out_share(len(rows))
+    prompt = typed.columns.get("prompt", "prompt")
+    held_out = held_out_rows([{"prompt": row.get(prompt)} for row in rows], share, 0)
+    return replace(typed, eval_split=share, held_out=f"{len(held_out)} of {len(rows)} rows are held out"), few_held_out([rows[i] for i in held_out])
 
 
 def _template(name: str) -> str:
@@ -120,8 +142,10 @@ def _check_model(config: Config, problems: list[Problem]) -> None:
         problems += [Problem("--model", p.message, fix) for p in exc.problems]
 
 
-def _check_data(config: Config, gold: list[str] | None, args: argparse.Namespace, problems: list[Problem]) -> dict[str, str]:
-    """Look for the columns in files that are here; returns `data.columns`.
+def _check_data(
+    config: Config, gold: list[str] | None, args: argparse.Namespace, problems: list[Problem]
+) -> tuple[dict[str, str], list[dict] | None]:
+    """Look for the columns in files that are here; returns `data.columns`, and the training rows if they are here.
 
     Args:
         gold: the columns that the rewards read; None where that is not known.
@@ -134,16 +158,17 @@ def _check_data(config: Config, gold: list[str] | None, args: argparse.Namespace
     elif gold is not None and args.answer_column is not None:
         what = f"the rewards read {', '.join(gold)}" if gold else "no reward reads a gold column"
         problems.append(Problem("--answer-column", what, "leave it out" + ("; map them under data.columns after init" if gold else "")))
+    here = {}
     for source, place in ((config.data.train, "data.train"), (config.data.eval, "data.eval")):
         if source is not None and (config.resolve(source).exists() or not looks_like_hub_name(source)):
             with _collected(problems):
-                problems += _absent(config, source, place, columns, flags)
-    return {ours: theirs for ours, theirs in columns.items() if ours != theirs}
+                here[place] = read_source(config, source, place)
+                problems += _absent(here[place], source, place, columns, flags)
+    return {ours: theirs for ours, theirs in columns.items() if ours != theirs}, here.get("data.train")
 
 
-def _absent(config: Config, source: str, place: str, columns: Mapping[str, str], flags: Mapping[str, str]) -> list[Problem]:
+def _absent(rows: list[dict], source: str, place: str, columns: Mapping[str, str], flags: Mapping[str, str]) -> list[Problem]:
     """Columns that are read and not there."""
-    rows = read_source(config, source, place)
     if not rows:
         return [Problem(FLAGS[place], f"{source} holds no rows", "each row needs a prompt and the columns that the rewards read")]
     have = sorted(set().union(*(map(str, row) for row in rows)))

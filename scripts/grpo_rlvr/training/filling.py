@@ -26,6 +26,8 @@ class Choices:
     train: str
     rewards: Sequence[Mapping[str, Any]]
     eval: str | None = None
+    eval_split: float = 0.1  # where there is no eval
+    held_out: str = "a tenth of train is held out"  # how much that is
     columns: Mapping[str, str] = field(default_factory=dict)
     gpu: str | None = None
     count: int | None = None
@@ -40,7 +42,7 @@ def fill(template: str, c: Choices) -> str:
     text = _line(template, r"  name_or_path: .*", f"  name_or_path: {flow(c.model)}")
     text = _line(text, r"  train: .*", f"  train: {flow(c.train)}")
     if c.eval is None:
-        text = _line(text, r"  # eval_split: 0\.1 .*", "  eval_split: 0.1                          # a tenth of train is held out")
+        text = _line(text, r"  # eval_split: 0\.1 .*", f"  eval_split: {c.eval_split:<28g} # {c.held_out}")
     else:
         text = _line(text, r"  # eval: .*", f"  eval: {flow(c.eval)}")
     if c.columns:

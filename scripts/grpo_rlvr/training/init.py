@@ -37,7 +37,7 @@ def build_parser() -> argparse.ArgumentParser:
     parser.add_argument("--data", metavar="FILE", help="training rows: a .jsonl, .json, .csv or .parquet file, or a hub data set owner/name:split")
     own = "a name from references/reward-functions.md, file.py:function, a mapping as in config.yaml, or file: an own one to start from (repeat)"
     parser.add_argument("--reward", metavar="USE", action="append", default=[], help=own)
-    parser.add_argument("--eval", metavar="FILE", help="held-out rows; without it a tenth of --data is held out")
+    parser.add_argument("--eval", metavar="FILE", help="held-out rows; without it a tenth of --data is held out, of few rows up to a quarter")
     parser.add_argument("--prompt-column", metavar="NAME", help="the data's column that holds the prompt")
     parser.add_argument("--answer-column", metavar="NAME", help="the data's column that the reward reads as gold")
     parser.add_argument("--gpu", metavar="NAME", help="e.g. h100-80gb, for the memory plan")
@@ -63,12 +63,12 @@ def body(args: argparse.Namespace) -> tuple[int, dict]:
     problems = usage_problems(args)
     notes = take_brief(args) if args.brief is not None else []
     folder = Path(args.dir or ".").expanduser() / "train"
-    texts, found = texts_for(args, folder)
+    texts, found, warnings = texts_for(args, folder)
     problems += (in_the_way(folder, texts) if args.dir else []) + found
     if problems:
         raise UserError("init", with_reasons(problems, notes))
     write_all(folder, texts)
-    return report(folder, texts, notes)
+    return report(folder, texts, notes, warnings)
 
 
 def usage_problems(args: argparse.Namespace) -> list[Problem]:
@@ -147,7 +147,7 @@ def next_command(folder: Path) -> str:
     return f"{where}{shlex.quote(sys.executable)} {shlex.quote(str(script))} {shlex.quote(str(folder / 'config.yaml'))} --check"
 
 
-def report(folder: Path, written: Iterable[str], notes: list[dict]) -> tuple[int, dict]:
+def report(folder: Path, written: Iterable[str], notes: list[dict], warnings: Iterable = ()) -> tuple[int, dict]:
     for note in notes:
         if "flag" in note:
             cli.say(f"from the brief: {note['flag']} {note['value']}")
@@ -155,5 +155,7 @@ def report(folder: Path, written: Iterable[str], notes: list[dict]) -> tuple[int
             cli.say(f"not read from the brief: {note['field']} {note['unread']}\n    -> {note['fix']}")
     files, command = [str(folder / name) for name in written], next_command(folder)
     cli.say("written: " + ", ".join(files))
+    for w in warnings:
+        cli.say(f"{w.level} ({w.code}): {w.message}\n    -> {w.fix}")
     cli.say(f"next, until only the gate is missing: {command}")
-    return EXIT_YES, {"schema": "grpo-rlvr/init/1", "files": files, "brief": notes, "next": command}
+    return EXIT_YES, {"schema": "grpo-rlvr/init/1", "files": files, "brief": notes, "warnings": [vars(w) for w in warnings], "next": command}

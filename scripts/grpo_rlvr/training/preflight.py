@@ -29,6 +29,7 @@ from grpo_rlvr.training.scaling import trainers
 from grpo_rlvr.training.seen import Seen
 from grpo_rlvr.training.settings import build_grpo_config, bytes_on_disk, check_launch, check_machine
 from grpo_rlvr.training.setup import Setup
+from grpo_rlvr.training.two_forms import forms_of_config
 from grpo_rlvr.training.vllm_server import server_problems
 
 # What a model's folder must hold. Without a tokenizer's files transformers makes an empty one of the model's kind, which knows no word.
@@ -55,7 +56,7 @@ def check(config: Config, rows: Sequence[dict], held_out: Sequence[dict], planne
     world = trainers(config) if planned else processes(config)
     findings = lint(config, len(rows), world, look(config))
     findings += both_sides(rows, held_out) + few_prompts(rows) + nothing_held_out(config) + few_held_out(held_out)
-    findings += later_epochs(Setup(config, len(rows), world))
+    findings += later_epochs(Setup(config, len(rows), world)) + forms_of_config(config, rows)
     findings += [Finding("error", p.where, p.message, p.fix) for p in server_problems(config)]
     return said(findings)
 
