@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import pytest
 from grpo_rlvr.inspection.run import run_inspection
-from grpo_rlvr.inspection.signal_gold import length_findings, measure_golds, payment
+from grpo_rlvr.inspection.signal_gold import length_findings, measure_golds, payment, token_counter
 from grpo_rlvr.rewards.answers import make_correctness_reward
 from grpo_rlvr.rewards.dataset_check import check_dataset
 from grpo_rlvr.rewards.registry import BuiltReward
@@ -144,6 +144,14 @@ def test_what_nothing_confirms_is_said():
     assert paid(BuiltReward("boxed", boxed, columns=("answer",))) == "the reward pays the gold itself: tried on 3 rows"
 
 
+def test_a_config_of_form_alone_has_no_gold_to_pay(project):
+    reason = run_inspection(project.write("  - {use: format}"), completions=project.record([[0]] * 4), quiet=True)["signal"]["reason"]
+    assert paid(BuiltReward("form", own, required=False)) == "" and not reason.endswith("; ")
+    (project.folder / "zero.py").write_text("def zero(completions, **columns):\n    return [0.0] * len(completions)\n")
+    result = run_inspection(project.write("  - {use: 'zero.py:zero', required: false}"), completions=project.record(), quiet=True)
+    assert result["signal"]["success"]["passed"] == 0 and result["signal"]["reason"].endswith("every group would be all wrong")
+
+
 # ---- as `run` has it
 def test_zero_passes_say_that_the_gold_is_paid_and_what_sft_takes(project, capsys):
     result = run_inspection(project.write(), completions=project.record([[1, 2, 3, 4]] * 2))
@@ -190,3 +198,19 @@ def test_without_a_tokenizer_nothing_is_said_of_lengths(project, monkeypatch):
     (project.folder / "model" / "tokenizer.json").write_text("{")
     assert run_inspection(project.write(model="./model"), completions=record, quiet=True)["signal"]["gold_length"] is None
     assert run_inspection(project.write(), completions=project.record([[0, 1]] * 4), quiet=True)["signal"]["gold_length"] is None
+
+
+def test_a_hub_model_s_tokenizer_is_taken_from_the_cache_and_never_fetched(project, monkeypatch):
+    hub = pytest.importorskip("huggingface_hub")
+    write_tokenizer(project.folder / "cached")
+    asked = []
+
+    def cached(repo, name, revision=None):
+        asked.append((repo, name, revision))
+        return str(project.folder / "cached" / name)
+
+    monkeypatch.setattr(hub, "try_to_load_from_cache", cached)
+    count = token_counter(project.write())
+    assert count("<answer>15</answer>") == 19 and asked == [("org/model", "tokenizer.json", None)]
+    monkeypatch.setattr(hub, "try_to_load_from_cache", lambda *args, **more: object())  # known not to be there
+    assert token_counter(project.write()) is None

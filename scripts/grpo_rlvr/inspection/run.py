@@ -78,8 +78,8 @@ def run_inspection(
         golds = measure_golds(rewards, rows, token_counter(config, tokenizer), config.sampling["max_completion_length"])
         dataset += length_findings(golds, rows)
         signal = signal_of_step(signal_of(samples, scores, config.num_generations, golds), step_of(header))
-        if signal["success"]["passed"] == 0:
-            signal["reason"] += f"; {payment(rewards, rows, dataset)}"
+        if signal["success"]["passed"] == 0 and (said := payment(rewards, rows, dataset)):
+            signal["reason"] += f"; {said}"
         signal = with_model(signal, first_token_of(folder, header, measured.get("first_token")))
         probes = with_waivers(run_probes(rewards, samples, scores, inspection.pass_threshold, labels), inspection.accept)
         chosen = select_rows(samples, scores, inspection.read, inspection.seed, keep=labels, weights=load_weights(folder))
