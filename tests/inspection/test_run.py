@@ -86,6 +86,16 @@ def test_a_gold_that_its_reward_refuses_exits_1_with_the_row(project):
     assert json.loads((project.inspection / "probes.json").read_text())["dataset"] == result["dataset"]
 
 
+def test_a_note_of_the_data_check_says_what_to_do(project):
+    project.write("  - {use: 'mine.py:named'}")
+    (project.folder / "mine.py").write_text(
+        "from grpo_rlvr.rewards import correctness_reward as exact\ndef named(completions, answer):\n    return exact(completions, answer=answer)\n"
+        "named.honest_forms = exact.honest_forms\nnamed.test_count = lambda gold: 1\n"
+    )
+    got = call("run", str(project.config_path), "--completions", str(project.record()))
+    assert "note: 6 of 6 rows have fewer than 3 tests (rows 0, 1, 2, 3, 4, 5 (from 0)): wrong programs pass so few\n    -> add tests" in got.stderr
+
+
 def test_no_success_says_sft_first(project):
     project.write()
     got = call("run", str(project.config_path), "--completions", str(project.record([[1, 2, 3, 4]] * 2)))

@@ -12,8 +12,9 @@ from pathlib import Path
 import pytest
 from conftest import ROOT
 from grpo_rlvr.code_blocks import choose, fenced_blocks
+from grpo_rlvr.data import check_rows
 from grpo_rlvr.errors import GoldError
-from grpo_rlvr.rewards import check_dataset, make_code_reward
+from grpo_rlvr.rewards import check_dataset, make_code_reward, with_length_penalty
 from grpo_rlvr.rewards.code_asserts import compile_asserts
 from grpo_rlvr.rewards.code_compare import same_output, same_value
 from grpo_rlvr.rewards.code_tests import CallTests, ProgramTests, SourceTests, read_tests
@@ -80,6 +81,50 @@ def test_tests_that_cannot_tell_right_from_wrong_are_refused(tests, said):
         read_tests(tests)
     with pytest.raises(GoldError, match="row 1"):
         make_code_reward()(["x", "y"], tests=[{"stdin_stdout": [{"stdin": "", "stdout": "1"}]}, tests])
+
+
+BARE = {
+    "asserts": "assert f(2) == 4\nassert f(-3) == 9\n",
+    "comments": "# doubles\nassert f(2) == 4  # once\nassert f(-3) == 9, 'message'",
+    "imports": "import math\nfrom candidate import f\n\nassert math.isclose(f(2), 4)\nassert f(-3) == 9",
+    "assignments": "given = [2, -3]\nassert f(given[0]) == 4\nassert f(given[1]) == 9",
+    "helper": "def same(got, want):\n    return got == want\n\nassert same(f(2), 4)\nassert same(f(-3), 9)",
+    "test functions": "def test_it():\n    assert f(2) == 4\n    assert f(-3) == 9",
+    "a list": ["assert f(2) == 4", "assert f(-3) == 9"],
+    "a list as JSON text": '["assert f(2) == 4", "assert f(-3) == 9"]',
+    "a text as JSON text": json.dumps("assert f(2) == 4\nassert f(-3) == 9"),
+}
+
+
+@pytest.mark.parametrize("tests", BARE.values(), ids=BARE)
+def test_bare_asserts_are_read_as_under_the_key_asserts(reward, tests):
+    plain = tests if isinstance(tests, list) or tests[0] not in '["' else json.loads(tests)
+    assert read_tests(tests) == read_tests({"asserts": plain})
+    assert reward(["def f(x): return x * x", "def f(x): return 4", "import os\nos._exit(0)"], tests=[tests] * 3) == [1.0, 0.0, 0.0]
+
+
+@pytest.mark.parametrize(
+    "tests",
+    [
+        "", " \n", "Write a function that squares.", "f(2) == 4", "print(f(2))", "def f(x):\n    return x * x", "{'asserts': ['assert f(2) == 4']}", "7", 7, True,
+        "assert f(2) == = 4", '["assert f(2) == 4"', '{"asserts": "assert f(2) == 4",}', [], "[]", [["assert f(2) == 4"]], [{"args": [2], "expected": 4}], ["f(2)"],
+        ["assert f(2) == 4", 3], "def check(candidate):\n    assert candidate(2) == 4", "assert 1 == 1",
+    ],
+)  # fmt: skip
+def test_a_wrong_form_names_all_that_are_read(tests):
+    with pytest.raises(ValueError) as error:
+        read_tests(tests)
+    for form in ("stdin_stdout", "entry_point with cases", "asserts", "a text of Python asserts", "a list of them"):
+        assert form in str(error.value), error.value
+
+
+def test_rows_of_one_wrong_form_are_one_problem():
+    words = ["Write a function.", "x = (", "it's all: right", "f(", "Sort [1, 2", "def"]
+    rows = [{"prompt": f"p{i}", "tests": f"{words[i % 6]} {i}"} for i in range(60)]
+    with pytest.raises(GoldError) as error:
+        check_rows([BuiltReward("code", make_code_reward(), columns=("tests",))], rows)
+    (problem,) = error.value.problems
+    assert "rows 0, 1, 2" in problem.where and "and 50 more" in problem.where
 
 
 def test_nulls_that_arrow_fills_in_are_no_keys():
@@ -319,3 +364,34 @@ def test_the_data_check_runs_the_reference_solutions_and_a_stub(reward):
     found = {f["check"]: f for f in check_dataset([built], rows) if f["severity"] == "error"}
     assert found["own_gold"]["rows"] == [1] and found["decoy"]["rows"] == [2]
     assert "does nothing" in found["decoy"]["message"]
+
+
+@pytest.mark.parametrize(
+    ("tests", "count"),
+    [
+        ({"entry_point": "f", "cases": [{"args": [i], "expected": i} for i in range(4)]}, 4), ({"stdin_stdout": [{"stdin": "1", "stdout": "2"}] * 2}, 2),
+        ("assert f(1) == 1", 1), (["assert f(1) == 1", "assert f(2) == 2"], 2), ("def test_it():\n    assert f(1) == 1\n    assert f(2) == 2", 2),
+        ("assert set(f(1)) == {1}\nassert set(f(2)) == {2}", 2), ("assert set(f(1)) == {1} and set(f(2)) == {2}", 2), ("assert [f(1), f(2), f(3)] == [1, 2, 3]", 3),
+        ("import unittest\nclass T(unittest.TestCase):\n    def test_f(self):\n        self.assertEqual(f(2), 4)", 1), ("if f(2) != 4:\n    raise AssertionError", 1),
+        # How often these run is not known without running them.
+        ("for n in range(9):\n    assert f(n) == n", None), ("assert all(f(n) == n for n in range(9))", None),
+        ("def same(n):\n    assert f(n) == n\nsame(1)", None), ("import pytest\n@pytest.mark.parametrize('n', [1, 2])\ndef test_f(n):\n    assert f(n) == n", None),
+    ],
+)  # fmt: skip
+def test_tests_of_a_row_are_counted_where_that_can_be_known(tests, count):
+    if isinstance(tests, str) and tests.startswith("if "):
+        tests = {"asserts": tests}
+    assert make_code_reward().test_count(read_tests(tests)) == count
+
+
+@pytest.mark.parametrize("use", ["code", "length"])
+def test_rows_with_few_tests_are_noted_with_their_numbers(reward, use):
+    three = ["assert f(1) == 2", "assert f(2) == 3", "assert f(3) == 4"]
+    rows = [{"row_id": f"train:{100 + i}", "prompt": "p", "tests": three[: 1 + i % 3], "solution": "def f(x): return x + 1"} for i in range(9)]
+    wrapped = reward if use == "code" else with_length_penalty(reward, 100)
+    (note,) = check_dataset([BuiltReward(use, wrapped, columns=("tests",))], rows)
+    assert (note["check"], note["severity"]) == ("few_tests", "note")
+    assert "6 of 9 rows have fewer than 3 tests (rows 100, 101, 103, 104, 106, 107 (from 0))" in note["message"]
+    assert note["rows"] == [100, 101, 103, 104, 106, 107]
+    assert "add tests" in note["fix"] and "inspect_rewards.py run" in note["fix"]
+    assert check_dataset([BuiltReward(use, wrapped, columns=("tests",))], rows[2::3]) == []

@@ -1,6 +1,6 @@
 """Scores the attack corpus and prints what each program got; run as a script so that it can give up its rights first.
 
-python judge_corpus.py [--user NUMBER] [--fresh] [--only NAME,NAME]
+python judge_corpus.py [--user NUMBER] [--fresh] [--only NAME,NAME] [--bare]
 """
 
 from __future__ import annotations
@@ -31,8 +31,12 @@ def time_of(file: dict) -> float:
     return ENDLESS_S if file.get("timeout") else HONEST_S if file["score"] == 1.0 else OTHER_S
 
 
-def judge(only: set[str] | None, fresh: bool) -> dict[str, list]:
-    """name -> [score, expected score] of each program; those that tell only at the second time are judged twice."""
+def judge(only: set[str] | None, fresh: bool, bare: bool = False) -> dict[str, list]:
+    """name -> [score, expected score] of each program; those that tell only at the second time are judged twice.
+
+    Args:
+        bare: only programs whose tests are asserts and nothing else, and these without the object around them.
+    """
     from grpo_rlvr.rewards import make_code_reward
     from grpo_rlvr.sandbox import backends, opening
 
@@ -42,6 +46,9 @@ def judge(only: set[str] | None, fresh: bool) -> dict[str, list]:
     results = {}
     for folder in FOLDERS:
         expect = corpus(folder)
+        if bare:
+            expect["tests"] = {name: tests["asserts"] for name, tests in expect["tests"].items() if set(tests) == {"asserts"}}
+            expect["files"] = {name: file for name, file in expect["files"].items() if file["tests"] in expect["tests"]}
         for timeout_s, reward in rewards.items():
             files = {n: f for n, f in expect["files"].items() if time_of(f) == timeout_s and (only is None or f"{folder}/{n}" in only)}
             names = [*files, *(name for name, file in files.items() if file.get("twice"))]
@@ -58,6 +65,7 @@ def main() -> None:
     parser.add_argument("--user", type=int)
     parser.add_argument("--fresh", action="store_true")
     parser.add_argument("--only")
+    parser.add_argument("--bare", action="store_true")
     args = parser.parse_args()
     from grpo_rlvr.rewards import make_code_reward  # noqa: F401  all imports while the rights are there
     from grpo_rlvr.sandbox import process
@@ -68,7 +76,7 @@ def main() -> None:
         os.setgid(args.user)
         os.setuid(args.user)
         os.environ["HOME"] = "/"
-    results = judge(set(args.only.split(",")) if args.only else None, args.fresh)
+    results = judge(set(args.only.split(",")) if args.only else None, args.fresh, args.bare)
     print(json.dumps({"uid": os.getuid(), "results": results}))
 
 

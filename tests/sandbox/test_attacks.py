@@ -54,6 +54,11 @@ def test_the_corpus_as_an_ordinary_user(backend):
     assert len(results) > 250 and wrong(results) == {}
 
 
+def test_asserts_without_an_object_around_them_are_no_weaker(backend):
+    results = judged("--bare")
+    assert len(results) > 30 and wrong(results) == {}
+
+
 def test_one_of_each_family_in_a_sandbox_of_its_own(backend):
     results = judged("--fresh", "--only", ",".join(FAMILIES.values()))
     assert len(results) == len(FAMILIES) and wrong(results) == {}

@@ -67,7 +67,8 @@ def show_run(result: Mapping, rewards: Sequence, min_read: int = 0) -> None:
     for note in signal["notes"]:
         write(f"  note: {note}\n")
     for finding in result["dataset"]:
-        write(f"data check, reward {visible(finding['reward'])}: {finding['severity']}: {visible(finding['message'])}\n")
+        fix = f"\n    -> {visible(finding['fix'])}" if finding["fix"] and finding["severity"] != "error" else ""  # an error's is the next step
+        write(f"data check, reward {visible(finding['reward'])}: {finding['severity']}: {visible(finding['message'])}{fix}\n")
     for finding in result["repeats"]:
         if finding["severity"] == "note":
             write(f"note: {visible(finding['message'])}\n")

@@ -59,6 +59,12 @@ class CodeReward(Reward):
         stubs = "\n".join(f"def {name}(*args, **kwargs):\n    pass\n" for name in gold.names)
         return [("code that does nothing", f"```python\n{stubs}\n```")]
 
+    def test_count(self, gold: Any) -> int | None:
+        """How many tests a row has; None where its test code decides that as it runs."""
+        if isinstance(gold, SourceTests):
+            return gold.count
+        return len(gold.expected if isinstance(gold, CallTests) else gold.outputs)
+
     def score_texts(self, texts: list[str], golds: list[Any]) -> list[float | None]:
         tasks = [_task(_handed_in(text), gold) for text, gold in zip(texts, golds, strict=True)]
         asked = [place for place, task in enumerate(tasks) if task is not None]
@@ -133,7 +139,9 @@ def make_code_reward(
     rel_tol: float = REL_TOL,
     abs_tol: float = ABS_TOL,
 ) -> CodeReward:
-    """Reward for code; column `tests` (a mapping or its JSON text), and `solution` where the data has reference solutions to check.
+    """Reward for code; column `tests` (a mapping, Python asserts, a list of them, or the JSON text of one of these).
+
+    Reference solutions are checked where the data has them, in a column `solution`.
 
     Args:
         sandbox: "auto" (bubblewrap, Docker, Podman: the first that passes its self-test), one of them, or a command that isolates what

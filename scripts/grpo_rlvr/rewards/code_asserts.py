@@ -25,6 +25,7 @@ class CompiledAsserts:
         names: what the code takes from the candidate.
         top_level: whether statements at its top level test anything.
         needs_entry: it defines `check(candidate)` and leaves the call to others.
+        count: how many tests it holds; None where that shows only when it runs.
     """
 
     function: str | None = None
@@ -32,6 +33,7 @@ class CompiledAsserts:
     names: tuple[str, ...] = ()
     top_level: bool = False
     needs_entry: bool = False
+    count: int | None = None
 
 
 def compile_asserts(source: str) -> CompiledAsserts:
@@ -53,6 +55,7 @@ def compile_asserts(source: str) -> CompiledAsserts:
                 raise ValueError(f"{node.name} asks for the fixture {needed[0]!r}: pytest's fixtures are not there")
     compiled = CompiledAsserts(names=_names_wanted(tree), top_level=any(_acts(node) for node in tree.body))
     compiled.needs_entry = _has_check(tree)
+    compiled.count = _count(tree, compiled.names)
     if not compiled.names and not compiled.needs_entry and not _imports_all(tree):
         raise ValueError("the asserts use nothing of the candidate")
     return compiled
@@ -64,6 +67,21 @@ def _tests(node: ast.AST) -> bool:
         return True
     name = node.func.attr if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) else ""
     return name.startswith("assert") or name == "raises"
+
+
+def _count(tree: ast.Module, names: tuple[str, ...]) -> int | None:
+    """Tests in code of other forms; one that asks the candidate several things counts as often."""
+    again = (ast.For, ast.AsyncFor, ast.While, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
+    for node in ast.walk(tree):
+        once = not isinstance(node, ast.FunctionDef) or (node.name.startswith("test") or node.name == "check") and not node.decorator_list
+        if not (once and not isinstance(node, again)) and any(_tests(n) or _asks(n, names) for n in ast.walk(node)):
+            return None
+    found = [node for node in ast.walk(tree) if _tests(node)]
+    return sum(max(1, sum(_asks(n, names) for n in ast.walk(node))) for node in found)
+
+
+def _asks(node: ast.AST, names: tuple[str, ...]) -> bool:
+    return isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in names
 
 
 def _acts(node: ast.stmt) -> bool:

@@ -12,6 +12,7 @@ from grpo_rlvr.rewards.strict_json import NotJson, parse_strict
 from grpo_rlvr.sandbox.inside.values import TooLarge, encode
 
 KINDS = "stdin_stdout, entry_point with cases, or asserts"
+FORMS = f"read are an object (or its JSON text) with {KINDS}; a text of Python asserts; or a list of them"
 
 
 @dataclass(frozen=True)
@@ -42,25 +43,24 @@ class ProgramTests:
 
 @dataclass(frozen=True)
 class SourceTests:
-    """Test code to be run against the candidate from a process of its own; see `sandbox.Tests` for the fields."""
+    """Test code to be run against the candidate from a process of its own; see `sandbox.Tests` for the fields, `CompiledAsserts` for `count`."""
 
     source: str
     names: tuple[str, ...]
     top_level: bool
     entry: str | None = None
+    count: int | None = None
 
 
 def read_tests(value: Any) -> CallTests | ProgramTests | SourceTests:
-    """The tests of one row, a mapping or its JSON text. ValueError with the reason for what cannot tell right from wrong."""
+    """The tests of one row: a mapping, a list of asserts, or the text of either. ValueError with the reason for what cannot tell right from wrong."""
     if value is None:
         raise ValueError("the tests are missing (null)")
-    if isinstance(value, str):
-        try:
-            value = parse_strict(value)
-        except NotJson as exc:
-            raise ValueError(f"the tests are text that is not JSON: {exc}") from None
+    value = _from_json(value) if isinstance(value, str) else value
+    if isinstance(value, str) or _is_list(value):
+        return _bare_asserts(value)
     if not isinstance(value, Mapping):
-        raise ValueError(f"the tests are a {type(value).__name__}, not an object with {KINDS}")
+        raise ValueError(f"the tests are a {type(value).__name__}; {FORMS}")
     # Arrow fills keys that a row does not have with nulls.
     given = {key: item for key, item in value.items() if item is not None}
     unknown = set(given) - {"stdin_stdout", "entry_point", "cases", "asserts"}
@@ -81,6 +81,32 @@ def read_tests(value: Any) -> CallTests | ProgramTests | SourceTests:
     if entry is None:
         raise ValueError("the tests have cases and no entry_point")
     return _call_tests(entry, given["cases"])
+
+
+def _from_json(text: str) -> Any:
+    """What a text holds: JSON, or (as it is) what may be Python."""
+    try:
+        return parse_strict(text)
+    except NotJson as exc:
+        if text.lstrip()[:1] in ("{", "["):  # no assert begins like this
+            raise ValueError(f"the tests are text that is not JSON: {exc}; {FORMS}") from None
+        return text
+
+
+def _bare_asserts(value: str | Sequence) -> CallTests | SourceTests:
+    """Asserts without an object around them, read as `{"asserts": value}` is."""
+    if not value or (isinstance(value, str) and not value.strip()):
+        raise ValueError(f"the tests are empty: everything would pass; {FORMS}")
+    if not all(isinstance(line, str) for line in value):
+        kind = next(type(line).__name__ for line in value if not isinstance(line, str))
+        raise ValueError(f"the tests are a list that holds a {kind}; {FORMS}")
+    if not any("assert" in line for line in ([value] if isinstance(value, str) else value)):
+        # No word of what exactly is no Python in it: rows of one wrong form are one problem.
+        raise ValueError(f"the tests are {'text' if isinstance(value, str) else 'a list of texts'} without an assert; {FORMS}")
+    try:
+        return _source_tests(value, None)
+    except ValueError as exc:
+        raise ValueError(f"{exc}; {FORMS}") from None
 
 
 def _call_tests(entry: str, cases: Any) -> CallTests:
@@ -124,7 +150,7 @@ def _program_tests(tests: Any) -> ProgramTests:
 
 
 def _source_tests(source: Any, entry: str | None) -> CallTests | SourceTests:
-    if isinstance(source, Sequence) and not isinstance(source, (str, bytes)) and all(isinstance(line, str) for line in source):
+    if _is_list(source) and all(isinstance(line, str) for line in source):
         source = "\n".join(source)
     if not isinstance(source, str) or not source.strip():
         raise ValueError("asserts is empty" if isinstance(source, str) else f"asserts is a {type(source).__name__}, not Python source")
@@ -139,7 +165,7 @@ def _source_tests(source: Any, entry: str | None) -> CallTests | SourceTests:
     if compiled.needs_entry and entry is None:
         raise ValueError("the asserts define check(candidate) and never call it: name the function as entry_point, or add check(f)")
     names = dict.fromkeys([*compiled.names, *([entry.partition(".")[0]] if entry else [])])
-    return SourceTests(source, tuple(names), compiled.top_level, entry if compiled.needs_entry else None)
+    return SourceTests(source, tuple(names), compiled.top_level, entry if compiled.needs_entry else None, compiled.count)
 
 
 def _known_keys(where: str, row: Mapping, inputs: tuple[str, ...], others: tuple[str, ...]) -> None:
@@ -155,11 +181,15 @@ def _rows(value: Any, name: str) -> Sequence[Mapping]:
             value = parse_strict(value)
         except NotJson as exc:
             raise ValueError(f"{name} is text that is not JSON: {exc}") from None
-    if not isinstance(value, Sequence) or isinstance(value, (str, bytes)) or not all(isinstance(row, Mapping) for row in value):
+    if not _is_list(value) or not all(isinstance(row, Mapping) for row in value):
         raise ValueError(f"{name} is not a list of objects")
     if not value:
         raise ValueError(f"{name} is empty: everything would pass")
     return value
+
+
+def _is_list(value: Any) -> bool:
+    return isinstance(value, Sequence) and not isinstance(value, (str, bytes))
 
 
 def _is_name(text: Any) -> bool:

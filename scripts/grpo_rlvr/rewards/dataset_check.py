@@ -8,6 +8,7 @@ from typing import Any
 
 from grpo_rlvr.data_files import row_number
 from grpo_rlvr.errors import UserError
+from grpo_rlvr.rewards.few_tests import few_tests
 from grpo_rlvr.rewards.gold_forms import LIMIT, forms_of, golds_of, in_common_forms, names_forms, spread
 from grpo_rlvr.rewards.registry import BuiltReward
 from grpo_rlvr.rewards.scoring import score_all
@@ -50,15 +51,15 @@ def check_dataset(rewards: Sequence[BuiltReward], rows: Sequence[dict], limit: i
     A user's function that is `required` and has no `honest_forms` is tried with the gold in a tag, in a box and bare, on a
     few rows; what it refuses is only a note, since its format is unknown.
 
-    A reward may also have `honest_forms_of_row(row, gold)`, where other columns of the row hold a right answer (a reference solution), and
-    `decoys(gold)`: (kind, text) pairs of its own that must not pass.
+    A reward may also have `honest_forms_of_row(row, gold)`, where other columns of the row hold a right answer (a reference solution),
+    `decoys(gold)`: (kind, text) pairs of its own that must not pass, and `test_count(gold)`: rows of few tests are noted.
 
     Args:
         rewards: what `build_rewards` returned.
         limit: rows looked at; of more rows every n-th is taken, and a note says so.
 
     Returns:
-        Findings (none if all is well), gravest first, each with `check` (own_gold, form, bare_only, decoy, skipped, sampled, user_gold),
+        Findings (none if all is well), gravest first, each with `check` (own_gold, form, bare_only, decoy, few_tests, skipped, sampled, user_gold),
         `severity` (error, warning, note), `reward`, `message`, `fix`, `rows` (their numbers in the source from 0, all of them) and `examples`
         (up to 3 of `row`, `kind`, `text`, `score`).
     """
@@ -91,6 +92,7 @@ def _check_reward(reward: BuiltReward, function: Any, rows: Sequence[dict], limi
         findings.append(
             _finding("decoy", "error", reward, f"a wrong completion is accepted: {kind}", "mend the gold of these rows, or the reward", of_kind)
         )
+    findings += [_finding("few_tests", "note", reward, message, fix, [], few) for message, fix, few in few_tests(function, rows, golds)]
     without = [i for i in golds if not forms[i]]
     if without:
         message = f"no right answer can be written down from the gold of {len(without)} of {len(numbers)} rows; they were not tried"

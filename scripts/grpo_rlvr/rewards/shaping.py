@@ -85,6 +85,10 @@ class LengthPenalty(Reward):
         own = getattr(self.reward, "decoys", None)
         return own(gold) if callable(own) else []
 
+    def test_count(self, gold: Any) -> int | None:
+        own = getattr(self.reward, "test_count", None)
+        return own(gold) if callable(own) else None
+
     def clearly_different(self, gold: Any, other: Any) -> bool:
         own = getattr(self.reward, "clearly_different", None)
         return bool(own(gold, other)) if callable(own) else False
