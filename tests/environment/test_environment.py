@@ -254,6 +254,22 @@ def test_model_and_data(ready, monkeypatch, tmp_path):
     assert needs.model_check(load_config(ready / "config.yaml"))[1] is False
 
 
+@pytest.mark.parametrize(
+    ("reward", "sandbox"),
+    [
+        ("{use: exact}", None), ("{use: code}", "auto"), ("{use: code, args: {sandbox: docker}}", "docker"),
+        ("{use: length, args: {use: code, target_tokens: 9, args: {sandbox: podman}}}", "podman"), ("{use: 'mine.py:wraps'}", "podman"),
+        ("{use: length, args: {use: 'mine.py:wraps', target_tokens: 9}}", "podman"), ("{use: 'mine.py:other'}", None), ("{use: 'gone.py:f'}", None),
+    ],
+)  # fmt: skip
+def test_a_code_reward_is_found_wherever_it_is(ready, reward, sandbox):
+    (ready / "mine.py").write_text(
+        "from grpo_rlvr.rewards import make_code_reward\ncode = make_code_reward(sandbox='podman')\n"
+        "def wraps(completions, tests):\n    return code(completions, tests=tests)\ndef other(completions):\n    return [0.0] * len(completions)\n"
+    )
+    assert needs.sandbox_of(edited(ready, "{use: exact}", reward)) == sandbox
+
+
 def test_packages_of_the_settings(ready, monkeypatch):
     from grpo_rlvr.training import settings
 

@@ -18,7 +18,7 @@ import pytest
 from conftest import ROOT
 from grpo_rlvr.config import REWARDS, load_config
 from grpo_rlvr.data import check_rows
-from grpo_rlvr.errors import GoldError, UserError
+from grpo_rlvr.errors import GoldError, MissingError, UserError
 from grpo_rlvr.rewards import REGISTRY, BuiltReward, OpenAIJudgeClient, build_rewards, registry, save_calibration, score_all, scoring, verdicts
 from grpo_rlvr.rewards.dataset_check import check_dataset
 from grpo_rlvr.rewards.judge_calibration import SCHEMA
@@ -236,6 +236,79 @@ def test_what_a_user_hands_over_without_a_signature_or_with_a_broken_check(base)
         reward.gold_problem({})
 
 
+WRAPS = """
+from functools import partial
+from grpo_rlvr.rewards import Reward, make_code_reward, math_reward, with_length_penalty
+
+code = make_code_reward(sandbox=["/no/such/box"])
+ALL = {"code": code}
+
+def by_name(completions, tests):
+    return code(completions, tests=tests)
+
+def by_helper(completions, tests):
+    return _scores(completions, tests)
+
+def _scores(completions, tests):
+    return [s for s in map(lambda c: ALL["code"]([c], tests=tests)[0], completions)]
+
+def by_closure(inner):
+    def reward(completions, tests):
+        return inner(completions, tests=tests)
+    return reward
+
+in_closure = by_closure(code)
+
+bound = partial(by_helper)
+
+def asked(completions, tests):
+    raise NotImplementedError
+asked.prepare = code.prepare
+
+class Own(Reward):
+    columns = ("tests",)
+    def __init__(self, inner):
+        super().__init__("own")
+        self.inner = inner
+    def read_gold(self, tests):
+        return self.inner.read_gold(tests)
+
+own = Own(code)
+shorter = Own(with_length_penalty(code, 10))
+
+class Plain:
+    __name__ = "plain"
+    def __call__(self, completions, tests):
+        return code(completions, tests=tests)
+
+plain = Plain()
+
+def other(completions, tests):
+    return math_reward(completions, answer=tests)
+
+def broken(completions, tests):
+    return [0.0] * len(completions)
+broken.prepare = lambda: 1 / 0
+"""
+
+
+@pytest.mark.parametrize("name", ["by_name", "by_helper", "in_closure", "bound", "asked", "own", "shorter", "plain"])
+def test_a_sandbox_that_a_wrapped_code_reward_lacks_is_missed_before_training(base, name):
+    (base / "wraps.py").write_text(WRAPS)
+    rows = [{"prompt": "p", "tests": "assert f(1) == 2"}]
+    with pytest.raises(MissingError, match="/no/such/box"):
+        check_rows(build(base, {"use": f"wraps.py:{name}"}), rows)
+    with pytest.raises(MissingError, match="/no/such/box"):
+        check_rows(build(base, {"use": "length", "args": {"use": f"wraps.py:{name}", "target_tokens": 9}}), rows)
+
+
+def test_what_needs_no_sandbox_opens_none_and_a_prepare_that_fails_is_named(base):
+    (base / "wraps.py").write_text(WRAPS)
+    check_rows(build(base, {"use": "wraps.py:other"}), [{"prompt": "p", "tests": "3"}])
+    with pytest.raises(UserError, match="its prepare raises ZeroDivisionError"):
+        check_rows(build(base, {"use": "wraps.py:broken"}), [{"prompt": "p", "tests": "3"}])
+
+
 def test_a_reward_that_edits_its_lists_changes_nothing_for_the_others():
     def vandal(completions, answer, extra, **kwargs):
         completions[0][0]["content"] = "edited"
@@ -282,6 +355,23 @@ def test_the_documents_reward_object_works_from_a_config(tmp_path):
     assert score_all([reward], ["<answer>2.004</answer>", "two"], answer=["2", "2"]).total == [1.0, 0.0]
     with pytest.raises(GoldError, match=r"row 3 .*could not convert"):
         check_rows([reward], [*rows[:3], {**rows[3], "answer": ""}])
+
+
+def test_the_documents_wrapped_reward_works_from_a_config(tmp_path, sandbox_here):
+    document = (ROOT / "references" / "reward-functions.md").read_text(encoding="utf-8")
+    (block,) = (b for b in re.findall(r"```python\n(.*?)```", document, re.DOTALL) if "def short_code" in b)
+    (tmp_path / "rewards.py").write_text(block)
+    (tmp_path / "config.yaml").write_text("model: {name_or_path: o/m}\ndata: {train: t.jsonl}\nrewards: [{use: 'rewards.py:short_code'}]\n")
+    (reward,) = build_rewards(load_config(tmp_path / "config.yaml"))
+    right, long, wrong = "def f(x): return x * x", "x = 1\n" * 60 + "def f(x): return x * x", "def f(x): return x"
+    assert score_all([reward], [right, long, wrong], tests=["assert f(3) == 9"] * 3).total == [1.0, 0.0, 0.0]
+    rows = [{"row_id": "train:0", "prompt": "?", "tests": "assert f(3) == 9\nassert f(2) == 4", "solution": right}]
+    check_rows([reward], rows)
+    assert [f["check"] for f in check_dataset([reward], rows)] == ["few_tests"]
+    (error,) = check_dataset([reward], [{**rows[0], "solution": wrong, "tests": [f"assert f({n}) == {n * n}" for n in (2, 3, 4)]}])
+    assert error["check"] == "own_gold"
+    with pytest.raises(GoldError, match="row 0 .*without an assert"):
+        check_rows([reward], [{**rows[0], "tests": "f(3)"}])
 
 
 def test_a_file_that_an_option_names_belongs_to_the_reward(base):

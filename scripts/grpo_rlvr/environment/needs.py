@@ -5,8 +5,9 @@ from __future__ import annotations
 import dataclasses
 import os
 import types
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from importlib.util import find_spec
+from typing import Any
 
 from grpo_rlvr.config import Config, looks_like_hub_name
 from grpo_rlvr.environment.check import BLOCKED, OK, WARNING, Check
@@ -131,12 +132,32 @@ def disk_check(config: Config, w: Workload | None) -> Check:
     return Check("checkpoints", OK, "room for those that are kept and the final model")
 
 
-def sandbox_of(config: Config) -> str | list[str] | None:
-    """What the config's code reward asks for; None if it has none."""
+def sandbox_of(config: Config) -> str | Sequence[str] | None:
+    """What the config's code reward asks for, also one inside a length penalty or a user's own reward; None if it has none."""
     for reward in config.rewards:
-        if reward.use == "code":
-            return reward.args.get("sandbox", "auto")
+        found = _sandbox_of(reward.use, reward.args or {}, config)
+        if found is not None:
+            return found
     return None
+
+
+def _sandbox_of(use: Any, args: Mapping[str, Any], config: Config) -> str | Sequence[str] | None:
+    if use == "length" and isinstance(args.get("args") or {}, Mapping):
+        return _sandbox_of(args.get("use"), args.get("args") or {}, config)
+    if use == "code":
+        return args.get("sandbox", "auto")
+    if not isinstance(use, str) or ":" not in use:
+        return None
+    from grpo_rlvr.rewards.code import CodeReward
+    from grpo_rlvr.rewards.user_functions import load_function
+    from grpo_rlvr.rewards.wrapped import wrapped_rewards
+
+    try:
+        function, _ = load_function(use, config.base)
+    except GrpoRlvrError:  # said where the rewards are built
+        return None
+    inside = [r for r in (function, *wrapped_rewards(function)) if isinstance(r, CodeReward)]
+    return inside[0].settings["sandbox"] if inside else None
 
 
 def folder_check(config: Config) -> Check:

@@ -14,13 +14,14 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from grpo_rlvr.errors import Problem, UserError
+from grpo_rlvr.errors import GrpoRlvrError, Problem, UserError
 from grpo_rlvr.rewards.base import Reward
 from grpo_rlvr.rewards.library_files import builtin_source_files
+from grpo_rlvr.rewards.wrapped import wrapped_rewards
 
 # What TRL hands over besides the data's columns.
 CALL_ARGUMENTS = ("prompts", "completions", "completion_ids", "trainer_state", "log_extra", "log_metric", "environments")
-OF_THE_DATA_CHECK = ("honest_forms", "honest_forms_of_row", "clearly_different", "decoys", "read_gold", "correctness")
+OF_THE_DATA_CHECK = ("honest_forms", "honest_forms_of_row", "clearly_different", "decoys", "test_count", "read_gold", "correctness")
 _loading = threading.Lock()
 _folders: set[Path] = set()  # where user files were loaded from
 _brought: dict[Path, set[Path]] = {}  # a user's file -> the files of the modules that came with its import
@@ -66,6 +67,19 @@ class UserReward:
     def __call__(self, completions: Any, **columns: Any) -> Any:
         given = {"completions": completions, **columns, **self.args}
         return self.function(**(given if self._takes_all else {k: v for k, v in given.items() if k in self._names}))
+
+    def prepare(self) -> None:
+        """The function's own `prepare`, if it has one, and those of the rewards that it wraps. Raises MissingError for what this machine lacks."""
+        own = getattr(self.function, "prepare", None)
+        if callable(own):
+            try:
+                own()
+            except GrpoRlvrError:
+                raise
+            except (Exception, SystemExit) as exc:
+                raise UserError("reward", Problem(self.__name__, f"its prepare raises {type(exc).__name__}: {exc}")) from exc
+        for reward in wrapped_rewards(self.function):
+            reward.prepare()
 
     def gold_problem(self, row: dict) -> str | None:
         """A missing column, or what the function's own `gold_problem` says, if it has one."""
