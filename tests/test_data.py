@@ -108,6 +108,33 @@ def test_a_column_missing_from_the_data_is_an_error_naming_those_that_are_there(
         rows_of(project, [{"prompt": "a", "answer": "1"}], config_edit=("data: {", "data: {columns: {answer: solution}, "))
 
 
+@pytest.mark.parametrize(
+    ("row", "columns", "words"),
+    [
+        ({"prompt": "p", "chosen": "a", "rejected": "b"}, "{}", ["preference data (chosen, rejected)", "DPOTrainer", "data.columns: {answer: NAME}"]),
+        ({"prompt": "p", "chosen": "a", "rejected": "b"}, "{answer: chosen}", ["'chosen' is no gold", "DPOTrainer"]),
+        ({"prompt": "p", "completion": "a", "label": False}, "{}", ["preference data (completion, label)", "KTOTrainer"]),
+        ({"prompt": "p", "completion": "a", "label": False}, "{answer: label}", ["'label' is no gold", "KTOTrainer"]),
+        ({"messages": [{"role": "user", "content": "q"}, {"role": "assistant", "content": "a"}]}, "{prompt: messages}", ["SFTTrainer"]),
+        ({"conversations": [{"from": "human", "value": "q"}, {"from": "gpt", "value": "a"}]}, "{}", ["(conversations)", "SFTTrainer"]),
+    ],
+)
+def test_data_for_another_way_of_training_is_named_with_its_trainer(project, row, columns, words):
+    with pytest.raises(UserError) as error:
+        rows_of(project, [row] * 3, config_edit=("data: {", f"data: {{columns: {columns}, "))
+    (problem,) = error.value.problems
+    assert problem.where == "data.train"
+    for word in words:
+        assert word in str(problem)
+
+
+def test_preference_data_with_golds_of_its_own_is_read(project):
+    row = {"prompt": "p", "completion": "a", "label": False, "gold": "1"}
+    write_rows(project / "eval.jsonl", [row])
+    rows = rows_of(project, [row], config_edit=("data: {", "data: {columns: {answer: gold, my_completion: completion}, "))
+    assert rows[0]["answer"] == "1" and rows[0]["my_completion"] == "a"
+
+
 @dataclass(frozen=True)
 class Needs:
     name: str = "needs"

@@ -229,6 +229,61 @@ def test_columns_and_rewards_are_looked_at(here, capsys, flags, where, words):
     assert not Path("run").exists()
 
 
+PAIRS = {"prompt": "p", "chosen": "It is 3.", "rejected": "No."}
+LABELLED = {"prompt": "p", "completion": "It is 3.", "label": True}
+TURNS = [{"role": "user", "content": "p"}, {"role": "assistant", "content": "It is 3."}]
+
+
+@pytest.mark.parametrize(
+    ("row", "flags", "words"),
+    [
+        (PAIRS, [], ["preference data (chosen, rejected)", "a program can check", "TRL's DPOTrainer"]),
+        ({**PAIRS, "prompt": "q", "id": 3}, ["--answer-column", "chosen"], ["'chosen' is no gold", "DPOTrainer"]),
+        (PAIRS, ["--answer-column", "rejected"], ["'rejected' is no gold", "DPOTrainer"]),
+        ({"chosen": TURNS, "rejected": TURNS}, [], ["preference data (chosen, rejected)", "DPOTrainer"]),
+        (LABELLED, [], ["preference data (completion, label)", "KTOTrainer"]),
+        (LABELLED, ["--answer-column", "label"], ["'label' is no gold", "KTOTrainer"]),
+        (LABELLED, ["--answer-column", "completion"], ["'completion' is no gold", "KTOTrainer"]),
+        ({"messages": TURNS}, [], ["conversations to imitate (messages)", "SFTTrainer"]),
+        ({"messages": TURNS, "id": 1, "source": "s"}, ["--prompt-column", "messages"], ["conversations to imitate (messages)", "SFTTrainer"]),
+        ({"messages": TURNS}, ["--answer-column", "messages"], ["'messages' is no gold", "SFTTrainer"]),
+    ],
+)
+def test_data_for_another_way_of_training_is_named_with_its_trainer(here, capsys, row, flags, words):
+    write_rows(here / "data/train.jsonl", [row] * 3)
+    code, answer = run(capsys, "run", "--model", "model", "--data", "data/train.jsonl", "--reward", "exact", *flags)
+    assert code == 2 and list(said(answer)) == ["--data"], answer
+    for word in (*words, "--answer-column NAME"):
+        assert word in said(answer)["--data"]
+    assert "did you mean" not in said(answer)["--data"] and not Path("run").exists()
+
+
+@pytest.mark.parametrize(
+    ("row", "flags"),
+    [
+        ({**PAIRS, "answer": "3"}, ["--reward", "exact"]),
+        ({**PAIRS, "gold": "3"}, ["--reward", "exact", "--answer-column", "gold"]),
+        ({**LABELLED, "gold": "3"}, ["--reward", "exact", "--answer-column", "gold"]),
+        ({"messages": TURNS[:1], "gold": "3"}, ["--reward", "exact", "--answer-column", "gold", "--prompt-column", "messages"]),
+        ({"prompt": "p", "label": True}, ["--reward", "exact", "--answer-column", "label"]),  # a question of yes or no
+        ({"prompt": "p", "completion": "3"}, ["--reward", "exact", "--answer-column", "completion"]),
+        (PAIRS, ["--reward", "format"]),  # reads no gold: the prompts are enough
+        (PAIRS, ["--reward", "near.py:chosen_words"]),  # an own reward that asks for the column by its name
+    ],
+)
+def test_golds_beside_such_columns_are_taken(here, capsys, row, flags):
+    (here / "near.py").write_text("def chosen_words(completions, chosen):\n    return [0.0] * len(completions)\n")
+    write_rows(here / "data/train.jsonl", [row] * 3)
+    code, answer = run(capsys, "run", "--model", "model", "--data", "data/train.jsonl", *flags)
+    assert code == 0, answer
+
+
+def test_messages_beside_a_column_that_may_be_the_gold_are_asked_about(here, capsys):
+    write_rows(here / "data/train.jsonl", [{"messages": TURNS, "final": "3"}] * 3)
+    _, answer = run(capsys, "run", "--model", "model", "--data", "data/train.jsonl", "--reward", "exact", "--prompt-column", "messages")
+    assert "no column 'answer'; it has: final, messages" in said(answer)["--data"]
+
+
 def test_nothing_is_overwritten_and_all_that_is_there_is_named(here, capsys):
     folder = written(capsys, "--reward", "file")
     (folder / "config.yaml").write_text("mine")

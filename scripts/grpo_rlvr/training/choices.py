@@ -18,6 +18,7 @@ from grpo_rlvr.data_split import held_out_rows
 from grpo_rlvr.errors import Problem, UserError
 from grpo_rlvr.inspection.model_files import model_folder
 from grpo_rlvr.memory.hardware import find_gpu, gpus
+from grpo_rlvr.other_data import other_data_problem
 from grpo_rlvr.rewards.registry import build_rewards
 from grpo_rlvr.schema_check import nearest
 from grpo_rlvr.training.filling import Choices, fill, moved
@@ -163,14 +164,18 @@ def _check_data(
         if source is not None and (config.resolve(source).exists() or not looks_like_hub_name(source)):
             with _collected(problems):
                 here[place] = read_source(config, source, place)
-                problems += _absent(here[place], source, place, columns, flags)
+                problems += _absent(here[place], source, place, columns, flags, gold or [])
     return {ours: theirs for ours, theirs in columns.items() if ours != theirs}, here.get("data.train")
 
 
-def _absent(rows: list[dict], source: str, place: str, columns: Mapping[str, str], flags: Mapping[str, str]) -> list[Problem]:
-    """Columns that are read and not there."""
+def _absent(rows: list[dict], source: str, place: str, columns: Mapping[str, str], flags: Mapping[str, str], gold: list[str]) -> list[Problem]:
+    """Columns that are read and not there, or data that is for another way of training."""
     if not rows:
         return [Problem(FLAGS[place], f"{source} holds no rows", "each row needs a prompt and the columns that the rewards read")]
+    name_it = "--answer-column NAME" if len(gold) == 1 else "data.columns, after init"
+    other = other_data_problem(rows, {name: columns[name] for name in gold}, FLAGS[place], name_it)
+    if other is not None:
+        return [other]
     have = sorted(set().union(*(map(str, row) for row in rows)))
     missing = [(ours, theirs) for ours, theirs in columns.items() if theirs not in have]
     return [

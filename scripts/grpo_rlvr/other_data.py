@@ -1,0 +1,89 @@
+"""Data made for another way of training: named as that, before somebody makes a gold of the wrong column."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from grpo_rlvr.errors import Problem
+
+LOOKED_AT = 100  # rows whose values are looked at
+NEEDS = "GRPO needs prompts with an answer that a program can check"
+YES_NO = {True, False, "true", "false", "True", "False"}
+# Columns beside a conversation in which no gold is to be expected.
+ABOUT = {
+    "prompt",
+    "prompt_id",
+    "id",
+    "idx",
+    "index",
+    "uuid",
+    "source",
+    "dataset",
+    "category",
+    "split",
+    "lang",
+    "language",
+    "tools",
+    "system",
+    "metadata",
+}
+
+
+@dataclass(frozen=True)
+class OtherData:
+    """A kind of data: what it is, the columns that make it so (none of which is a gold), and TRL's trainer for it."""
+
+    what: str
+    columns: tuple[str, ...]
+    trainer: str
+
+
+def other_data(rows: Sequence[Mapping]) -> OtherData | None:
+    """What the rows are made for, if it is not this."""
+    have = set().union(*(row.keys() for row in rows))
+    if {"chosen", "rejected"} <= have:
+        return OtherData("preference data", ("chosen", "rejected"), "DPOTrainer")
+    if {"completion", "label"} <= have and _all(rows, "label", _is_yes_or_no):
+        return OtherData("preference data", ("completion", "label"), "KTOTrainer")
+    for name in ("messages", "conversations"):
+        if name in have and have <= ABOUT | {name} and _all(rows, name, _is_answered):
+            return OtherData("conversations to imitate", (name,), "SFTTrainer")
+    return None
+
+
+def other_data_problem(rows: Sequence[Mapping], golds: Mapping[str, str], where: str, name_it: str) -> Problem | None:
+    """Why the rows are refused: no column of golds is there, or one is named that is none.
+
+    Args:
+        golds: what the rewards read: our name of a column -> its name in the data. A reward that asks for one of the kind's own columns by
+            that very name is taken at its word.
+        name_it: how another column is named, such as "--answer-column NAME".
+    """
+    kind = other_data(rows) if golds else None
+    if kind is None:
+        return None
+    have = set().union(*(row.keys() for row in rows))
+    misused = [theirs for ours, theirs in golds.items() if theirs in kind.columns and ours != theirs]
+    if not misused and all(theirs in have for theirs in golds.values()):
+        return None
+    begin = f"'{misused[0]}' is no gold: this" if misused else "this"
+    which = "is neither" if len(kind.columns) == 2 else "is another"
+    fix = f"train on it with TRL's {kind.trainer}; for GRPO name a column of golds that {which}: {name_it}"
+    return Problem(where, f"{begin} is {kind.what} ({', '.join(kind.columns)}); {NEEDS}", fix)
+
+
+def _all(rows: Sequence[Mapping], name: str, is_so: Any) -> bool:
+    values = [row[name] for row in rows[:LOOKED_AT] if row.get(name) is not None]
+    return bool(values) and all(is_so(value) for value in values)
+
+
+def _is_yes_or_no(value: Any) -> bool:
+    return isinstance(value, (bool, int, str)) and value in YES_NO
+
+
+def _is_answered(value: Any) -> bool:
+    """Whether a conversation ends with a model's turn."""
+    last = value[-1] if isinstance(value, list) and value else None
+    return isinstance(last, Mapping) and (last.get("role") or last.get("from")) in ("assistant", "gpt", "model")
