@@ -74,8 +74,9 @@ def train(args) -> tuple[int, dict]:
         from grpo_rlvr.training.merge import merge
 
         return merge(config)
-    rows = load_rows(config, "train")
-    held_out = load_rows(config, "eval", limit=config.data.eval_limit)
+    unmeasured = [] if args.check or args.launch else None  # prompts, where the tokenizer is not here: a check goes on, training stops
+    rows = load_rows(config, "train", unmeasured=unmeasured)
+    held_out = load_rows(config, "eval", limit=config.data.eval_limit, unmeasured=unmeasured)
     rewards = build_rewards(config)
     check_rows(rewards, rows)
     check_rows(rewards, held_out, "data.eval") if held_out else None
@@ -83,7 +84,7 @@ def train(args) -> tuple[int, dict]:
     # 2. Do the settings hang together, and can this machine run them?
     from grpo_rlvr.training import launch
 
-    findings = launch.check(config, rows, held_out, planned=args.launch)
+    findings = launch.check(config, rows, held_out, planned=args.launch, unmeasured=unmeasured)
     if args.launch:
         return launch.show_plan(config, args)
     run = launch.RunFolder(config.run_folder)
@@ -96,7 +97,7 @@ def train(args) -> tuple[int, dict]:
         return launch.dry_step(config, settings, rows, launch.model_path(config))
 
     # 3. Has a person read samples, and is everything they judged still the same?
-    gate = launch.open_gate(config, rewards, rows, args.without_gate)
+    gate = launch.open_gate(config, rewards, rows, args.without_gate, unmeasured)
     if checked:
         return checked[0], {**checked[1], **gate}
     if args.resume and (done := launch.already_finished(run)):

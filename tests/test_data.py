@@ -1,11 +1,14 @@
 from __future__ import annotations
 
 import json
+import os
 import re
+import subprocess
+import sys
 from dataclasses import dataclass
 
 import pytest
-from conftest import write_rows
+from conftest import ROOT, write_rows
 from grpo_rlvr.config import load_config
 from grpo_rlvr.data import check_rows, load_rows, to_dataset
 from grpo_rlvr.errors import GoldError, UserError
@@ -208,3 +211,14 @@ def test_rows_keep_their_numbers_where_others_are_held_out(project):
         except GoldError as exc:
             bad += [p.where for p in exc.problems]
     assert sorted(int(n) for where in bad for n in re.findall(r"\d+", where.removesuffix("(from 0)"))) == [17, 31]
+
+
+def test_a_data_set_of_a_hub_that_is_not_there_is_refused_without_retries(project):
+    known = {k: v for k, v in os.environ.items() if k not in ("HF_HUB_OFFLINE", "http_proxy", "HTTP_PROXY")}
+    path = project / "config.yaml"
+    path.write_text(path.read_text().replace("train: train.jsonl", "train: owner/not-here"))
+    code = "import sys; from grpo_rlvr.config import load_config as c; from grpo_rlvr.data import load_rows; load_rows(c(sys.argv[1]), 'train')"
+    env = {**known, "HF_ENDPOINT": "http://127.0.0.1:9", "PYTHONPATH": str(ROOT / "scripts")}
+    done = subprocess.run([sys.executable, "-c", code, str(path)], capture_output=True, text=True, env=env, timeout=300)
+    assert "'owner/not-here' is neither a file nor a data set that could be loaded" in done.stderr, done.stderr
+    assert "the hub does not answer" in done.stderr and "Retrying" not in done.stderr

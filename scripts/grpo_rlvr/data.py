@@ -16,6 +16,7 @@ from grpo_rlvr.data_files import SHOWN, numbers, read_source, row_number
 from grpo_rlvr.data_split import held_out_rows
 from grpo_rlvr.errors import GoldError, Problem, UserError
 from grpo_rlvr.other_data import other_data, other_data_problem
+from grpo_rlvr.prompt_lengths import Unmeasured, short_enough
 
 # TRL passes these to every reward itself; a column of the same name is lost or makes the call fail.
 RESERVED_COLUMNS = (
@@ -33,12 +34,13 @@ RESERVED_COLUMNS = (
 ROW_ID = "row_id"
 
 
-def load_rows(config: Config, split: str, limit: int | None = None) -> list[dict[str, Any]]:
+def load_rows(config: Config, split: str, limit: int | None = None, unmeasured: list[Unmeasured] | None = None) -> list[dict[str, Any]]:
     """Read the `train` or `eval` rows of the config, renamed by `data.columns` and checked.
 
     Args:
         split: "train" or "eval". "eval" without `data.eval` gives an empty list.
         limit: keep only the first rows; the checks cover the rows that are kept.
+        unmeasured: takes up what `data.max_prompt_tokens` could not be applied to for want of the tokenizer, in the place of an error.
 
     Returns:
         Rows in file order, each with `row_id` ("train:0", ..., the number is that in the source), `prompt` and the other columns.
@@ -46,7 +48,7 @@ def load_rows(config: Config, split: str, limit: int | None = None) -> list[dict
     Raises:
         UserError: no such file, no rows, a missing column, an empty prompt, a reserved column name; all problems at once.
     """
-    return _load(config, split, limit)[0]
+    return _load(config, split, limit, unmeasured)[0]
 
 
 def raw_lines(config: Config, split: str) -> list[str]:
@@ -73,7 +75,9 @@ def _source(config: Config, split: str) -> str | None:
     return config.data.eval if split == "eval" and config.data.eval_split is None else config.data.train
 
 
-def _load(config: Config, split: str, limit: int | None = None) -> tuple[list[dict[str, Any]], list[int], list[dict[str, Any]]]:
+def _load(
+    config: Config, split: str, limit: int | None = None, unmeasured: list[Unmeasured] | None = None
+) -> tuple[list[dict[str, Any]], list[int], list[dict[str, Any]]]:
     """The rows, where in the source each stands, and all that the source has."""
     source = _source(config, split)
     if source is None:
@@ -86,9 +90,7 @@ def _load(config: Config, split: str, limit: int | None = None) -> tuple[list[di
     if config.data.system_prompt is not None:
         rows = [{**row, "prompt": _as_asked(config, row["prompt"])} for row in rows]
     if config.data.max_prompt_tokens is not None:
-        from grpo_rlvr.prompt_lengths import short_enough
-
-        kept = short_enough(config, rows, place)
+        kept = short_enough(config, rows, place, unmeasured)
         if not kept:
             message = f"all {len(rows)} prompts have more than max_prompt_tokens {config.data.max_prompt_tokens} tokens"
             raise UserError("data", Problem(place, message, "raise data.max_prompt_tokens"))

@@ -115,15 +115,18 @@ def _read_hub(source: str, default_split: str, place: str, limit: int | None = N
         from datasets import load_dataset
     except ImportError as exc:
         raise missing_package("datasets", f"reading {source} from the hub", "pip install datasets") from exc
+    from grpo_rlvr.environment.places import cache_only, hub_silent
+
     name, *rest = source.split(":")
     split = rest[-1] if rest else default_split
+    silent = hub_silent()
     try:
-        return list(islice(load_dataset(name, *rest[:-1], split=split, streaming=limit is not None), limit))
+        with cache_only(silent):
+            return list(islice(load_dataset(name, *rest[:-1], split=split, streaming=limit is not None), limit))
     except Exception as exc:
+        why = f"the hub does not answer ({silent})" if silent else str(exc).splitlines()[0][:160]
         fix = f"if it is a file, check the path; if it is a hub data set, check '{name}:split' or '{name}:configuration:split', and the network"
-        raise UserError(
-            "data", Problem(place, f"'{source}' is neither a file nor a data set that could be loaded: {str(exc).splitlines()[0][:160]}", fix)
-        ) from exc
+        raise UserError("data", Problem(place, f"'{source}' is neither a file nor a data set that could be loaded: {why}", fix)) from exc
 
 
 def numbers(indices: Iterable[int]) -> str:

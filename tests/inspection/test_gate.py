@@ -190,6 +190,17 @@ def test_check_names_what_changed_since(inspected, label_all, change, named):
             check_gate(config_of(inspected))
 
 
+def test_rows_that_are_not_known_are_not_compared_and_it_says_so(inspected, label_all):
+    label_all(inspected.inspection)
+    decide_gate(config_of(inspected))
+    inspected.data(count=5)
+    gate = check_gate(config_of(inspected), compare_data=False)
+    assert gate["open"] and "the training data was not compared" in gate["warnings"][-1]
+    inspected.write("  - {use: exact, weight: 0.5}")
+    with pytest.raises(CheckFailed, match="other inputs: reward settings changed"):
+        check_gate(config_of(inspected), compare_data=False)
+
+
 def test_changed_reward_code_shuts_it(project, label_all):
     (project.folder / "own.py").write_text(
         "def own(completions, answer):\n    return [float(c.endswith(f'</reasoning><answer>{a}</answer>')) for a, c in zip(answer, completions)]\n"

@@ -259,6 +259,29 @@ def test_a_model_that_this_machine_cannot_get_is_a_warning_of_check_where_nothin
     assert train(project, *REASON).returncode == 3
 
 
+def without_network() -> dict[str, str]:
+    """The environment of a machine whose network is down, where nobody has said so."""
+    known = {k: v for k, v in os.environ.items() if k not in ("HF_HUB_OFFLINE", "http_proxy", "HTTP_PROXY", "https_proxy", "HTTPS_PROXY")}
+    return {**known, "HF_ENDPOINT": "http://127.0.0.1:9"}
+
+
+def test_prompts_that_cannot_be_measured_are_a_finding_of_check_and_stop_only_the_training(project):
+    edit(project, "name_or_path: model", "name_or_path: owner/not-here")
+    edit(project, "eval: eval.jsonl", "eval: eval.jsonl, max_prompt_tokens: 100")
+    edit(project, "num_generations: 8", "num_generations: 4")
+    done = train(project, "--check", "--json", *REASON, env=without_network())
+    assert done.returncode == 0, done.stderr
+    answer = json.loads(done.stdout)
+    (found,) = [f for f in answer["findings"] if f["code"] == "prompts-not-measured"]
+    assert found["level"] == "warning" and "40 of data.train, 8 of data.eval" in found["message"] and "owner/not-here" in found["message"]
+    assert {"small-group", "model-not-here"} <= {f["code"] for f in answer["findings"]}  # nothing else is hidden
+    assert "Retrying" not in done.stderr and "Retrying" not in done.stdout
+    assert "warning (prompts-not-measured)" in train(project, "--launch", env=without_network()).stderr
+    stopped = train(project, "--json", *REASON, env=without_network())
+    assert stopped.returncode == 3 and json.loads(stopped.stdout)["error"]["kind"] == "model" and "Retrying" not in stopped.stderr
+    assert "is not on this machine, and the hub does not answer" in stopped.stdout
+
+
 def test_check_answers_in_json_also_when_it_fails(project):
     done = train(project, "--check", "--json", *REASON)
     assert done.returncode == 2

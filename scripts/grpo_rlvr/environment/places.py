@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import tempfile
 import urllib.error
 import urllib.parse
 import urllib.request
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from grpo_rlvr.environment.check import BLOCKED, OK, WARNING, Check
@@ -55,7 +56,39 @@ def cache_check() -> Check:
 
 def hub_answers() -> bool:
     """Whether the hub, or the mirror in HF_ENDPOINT, can be asked; waits at most HUB_S."""
-    return not _offline() and answers(_endpoint()) is None
+    return hub_silent() is None
+
+
+def hub_silent() -> str | None:
+    """Why nothing can be asked of the hub or its mirror, or None. Its own clients would retry for most of a minute before they say so.
+
+    A server that is there and in trouble, or whose certificate is unknown to Python alone, is left to them.
+    """
+    if _offline():
+        return "HF_HUB_OFFLINE is set"
+    problem = answers(_endpoint())
+    return None if problem is None or problem.startswith(("HTTP ", "[SSL")) else problem
+
+
+@contextlib.contextmanager
+def cache_only(silent: str | None) -> Iterator[None]:
+    """While `silent` names a reason, the hub's clients look into their caches and ask nobody; `datasets` has no argument for that.
+
+    Args:
+        silent: what `hub_silent` returned.
+    """
+    import datasets.config
+    import huggingface_hub.constants
+
+    places = (datasets.config, huggingface_hub.constants)
+    before = [place.HF_HUB_OFFLINE for place in places]
+    try:
+        for place in places if silent else ():
+            place.HF_HUB_OFFLINE = True
+        yield
+    finally:
+        for place, value in zip(places, before, strict=True):
+            place.HF_HUB_OFFLINE = value
 
 
 def _endpoint() -> str:

@@ -122,8 +122,11 @@ def decide_gate(config: Config, *, rewards: Sequence | None = None, rows: Sequen
     return {"schema": SCHEMA, **gate}
 
 
-def check_gate(config: Config, rewards: Sequence | None = None, rows: Sequence[dict] | None = None) -> dict:
+def check_gate(config: Config, rewards: Sequence | None = None, rows: Sequence[dict] | None = None, compare_data: bool = True) -> dict:
     """The gate for training: the gate file's content if it is open and about today's rewards, data and model.
+
+    Args:
+        compare_data: False where it is not known which rows `data.max_prompt_tokens` leaves out; a warning says so.
 
     Returns:
         The gate; to its `warnings` are added the sampling settings of the training that are not those of the inspection.
@@ -138,7 +141,8 @@ def check_gate(config: Config, rewards: Sequence | None = None, rows: Sequence[d
         reasons = gate["reasons"] or ["no reason given"]
         fix = _what_to_do(reasons).replace("CONFIG", shlex.quote(str(config.path)))
         raise CheckFailed("gate", [Problem("gate", f"the gate is shut: {r}", "" if i < len(reasons) - 1 else fix) for i, r in enumerate(reasons)])
-    changed = differences(gate["fingerprint"], fingerprint(config, rewards, rows))
+    now = fingerprint(config, rewards, rows)
+    changed = differences(gate["fingerprint"], now if compare_data else {**now, "data": gate["fingerprint"].get("data")})
     if changed:
         fix = "run: inspect_rewards.py run CONFIG, then gate CONFIG (labels stay good for samples that are the same)"
         raise CheckFailed("gate", Problem("gate", f"the gate was decided on other inputs: {'; '.join(changed)}", fix))
@@ -157,6 +161,8 @@ def check_gate(config: Config, rewards: Sequence | None = None, rows: Sequence[d
         raise CheckFailed("gate", Problem(str(config.gate_path), *broken))
     drawn, today = gate.get("sampling") or {}, config.sampling
     warnings = list(gate.get("warnings") or [])
+    if not compare_data:
+        warnings.append("the training data was not compared with the gate's: which rows data.max_prompt_tokens leaves out is not known here")
     if drawn.get("source") == "model":
         warnings += [
             f"{k} is {today[k]!r} in training and was {drawn[k]!r} in the inspection" for k in today if k in drawn and not same(today[k], drawn[k])

@@ -23,6 +23,7 @@ from grpo_rlvr.inspection.fingerprint import reward_parts
 from grpo_rlvr.inspection.gate import check_gate
 from grpo_rlvr.inspection.jsonl import sha256
 from grpo_rlvr.inspection.model_files import model_folder
+from grpo_rlvr.prompt_lengths import Unmeasured
 from grpo_rlvr.rewards.registry import BuiltReward
 from grpo_rlvr.training import changes, epochs, scaling
 from grpo_rlvr.training.adapter import RewardBatch
@@ -107,15 +108,20 @@ def show_plan(config: Config, args: Any) -> tuple[int, dict]:
     return EXIT_YES, {"schema": "grpo-rlvr/launch/1", **result, "findings": [vars(f) for f in findings]}
 
 
-def open_gate(config: Config, rewards: Sequence[BuiltReward], rows: Sequence[dict], without: str | None) -> dict:
+def open_gate(
+    config: Config, rewards: Sequence[BuiltReward], rows: Sequence[dict], without: str | None, unmeasured: Sequence[Unmeasured] | None = None
+) -> dict:
     """The gate's summary for the run's record.
+
+    Args:
+        unmeasured: what `load_rows` could not measure; the rows may then be more than those of the gate, and are not compared.
 
     Raises:
         CheckFailed: the gate is absent, shut, or stands for other code, settings, data or model; the message names which.
         UserError: `without` holds no reason.
     """
     if without is None:
-        gate = check_gate(config, rewards, rows)
+        gate = check_gate(config, rewards, rows, compare_data=not unmeasured)
         for text in gate["warnings"] if is_main_process() else ():
             say(f"warning: {text}")
         say("the gate is open") if is_main_process() else None

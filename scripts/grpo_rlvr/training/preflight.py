@@ -17,6 +17,7 @@ from grpo_rlvr.device import device_type
 from grpo_rlvr.environment.places import hub_answers
 from grpo_rlvr.errors import EXIT_YES, MissingError, Problem, UserError
 from grpo_rlvr.inspection.model_files import model_folder
+from grpo_rlvr.prompt_lengths import Unmeasured
 from grpo_rlvr.rewards.dataset_check import check_dataset
 from grpo_rlvr.rewards.registry import BuiltReward
 from grpo_rlvr.training.epochs import later_epochs
@@ -39,11 +40,14 @@ PARTS = {
 }
 
 
-def check(config: Config, rows: Sequence[dict], held_out: Sequence[dict], planned: bool = False) -> list[Finding]:
+def check(
+    config: Config, rows: Sequence[dict], held_out: Sequence[dict], planned: bool = False, unmeasured: Sequence[Unmeasured] | None = None
+) -> list[Finding]:
     """Warnings and notes on the settings, printed on the main process.
 
     Args:
         planned: for the processes that `hardware:` asks for, whatever a scheduler has told this one (WORLD_SIZE) of its own.
+        unmeasured: what `load_rows` could not measure.
 
     Raises:
         UserError: a setting that cannot work (all of them at once), or a model folder that is not there or holds no weights.
@@ -56,9 +60,18 @@ def check(config: Config, rows: Sequence[dict], held_out: Sequence[dict], planne
     world = trainers(config) if planned else processes(config)
     findings = lint(config, len(rows), world, look(config))
     findings += both_sides(rows, held_out) + few_prompts(rows) + nothing_held_out(config) + few_held_out(held_out)
-    findings += later_epochs(Setup(config, len(rows), world)) + forms_of_config(config, rows)
+    findings += later_epochs(Setup(config, len(rows), world)) + forms_of_config(config, rows) + _unmeasured(config, unmeasured or ())
     findings += [Finding("error", p.where, p.message, p.fix) for p in server_problems(config)]
     return said(findings)
+
+
+def _unmeasured(config: Config, unmeasured: Sequence[Unmeasured]) -> list[Finding]:
+    if not unmeasured:
+        return []
+    rows = ", ".join(f"{part.rows} of {part.place}" for part in unmeasured)
+    message = f"how many prompts have more than max_prompt_tokens {config.data.max_prompt_tokens} is not known ({rows}), so all are looked at: "
+    fix = f"check again where the tokenizer is, or get it: hf download {config.model.name_or_path}; training stops without it"
+    return [Finding("warning", "prompts-not-measured", message + unmeasured[0].why, fix)]
 
 
 def said(findings: list[Finding]) -> list[Finding]:

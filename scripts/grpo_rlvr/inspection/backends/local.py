@@ -9,6 +9,7 @@ from typing import Any
 from grpo_rlvr.cli import say
 from grpo_rlvr.config import Config
 from grpo_rlvr.device import autocast, device_type
+from grpo_rlvr.environment.places import hub_silent
 from grpo_rlvr.errors import MissingError, Problem, UserError, missing_package
 from grpo_rlvr.inspection.backends.backend import Batch, Drawn
 from grpo_rlvr.inspection.backends.tokens import TokenForm
@@ -59,9 +60,15 @@ def _load(config: Config, load):
     folder = model_folder(config)
     name = str(folder or config.model.name_or_path)
     _transformers()
+    silent = hub_silent() if folder is None else None
+    shared = {"revision": config.model.revision, "trust_remote_code": bool(config.grpo.get("trust_remote_code")), "local_files_only": bool(silent)}
     try:
-        return load(name, {"revision": config.model.revision, "trust_remote_code": bool(config.grpo.get("trust_remote_code"))})
+        return load(name, shared)
     except (OSError, ValueError) as exc:
+        if silent:
+            fix = "check the network (HF_ENDPOINT names a mirror), download it first and give the folder"
+            message = f"'{name}' is not on this machine, and the hub does not answer ({silent})"
+            raise MissingError("model", Problem("model.name_or_path", message, fix)) from exc
         first = str(exc).strip().splitlines()[0][:200]
         if folder is not None:
             fix = "give the folder that save_pretrained wrote, tokenizer included"
