@@ -158,8 +158,25 @@ def test_an_old_recipe_is_told_which_of_its_silent_defaults_have_changed():
     assert "beta" not in problem.message and "variant: grpo" in problem.fix and "use_bias_correction_kl (false before 1.10" in problem.message
     assert "vllm_" not in problem.message
     (problem,) = grpo_section.silent_defaults({"max_prompt_length": 512, "beta": 0.0, "use_vllm": True})
-    assert "vllm_mode (server before 1.0, now colocate)" in problem.message and "use_bias_correction_kl" not in problem.message
+    assert (
+        "vllm_mode (a GPU of its own before 0.16, server before 1.0, now colocate)" in problem.message
+        and "use_bias_correction_kl" not in problem.message
+    )
     assert set(EARLIER_DEFAULTS) <= set(settings().by_name)
+
+
+def test_what_vllm_drew_from_is_said_as_it_was():
+    (plain,) = grpo_section.silent_defaults({"max_prompt_length": 512})
+    (with_vllm,) = grpo_section.silent_defaults({"max_prompt_length": 512, "use_vllm": True})
+    assert "top_k (50 before 0.18, now 0)" in plain.message
+    assert "top_k (none with vLLM before 0.16, 50 before 0.18, now 0, which is none)" in with_vllm.message
+
+
+def test_an_old_recipe_is_told_that_it_no_longer_logs_to_wandb():
+    (problem,) = grpo_section.silent_defaults({"max_prompt_length": 512})
+    assert "report_to (all before transformers 5.0, now none)" in problem.message and "report_to: wandb" in problem.fix
+    (problem,) = grpo_section.silent_defaults({"max_prompt_length": 512, "report_to": "wandb"})
+    assert "report_to" not in problem.message + problem.fix
 
 
 @pytest.mark.parametrize("written", [{"beta": 0.04}, {"max_prompt_length": 512, "beta": 0.0, **dict.fromkeys(set(EARLIER_DEFAULTS) - {"beta"}, 1)}])

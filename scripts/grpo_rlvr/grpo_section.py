@@ -9,7 +9,7 @@ from typing import Any
 
 from grpo_rlvr import schema_check
 from grpo_rlvr.errors import Problem
-from grpo_rlvr.trl_removed import EARLIER_DEFAULTS, RESTS_ON
+from grpo_rlvr.trl_removed import EARLIER_DEFAULTS, RESTS_ON, WITH_VLLM
 from grpo_rlvr.trl_settings import REMOVED, Setting, Settings, settings
 
 # What TRL takes but checks late (after the model is loaded and a batch generated) or not at all.
@@ -141,15 +141,21 @@ def silent_defaults(written: Mapping[Any, Any], known: Settings | None = None) -
     known = known or settings()
     if not any(name in REMOVED and not REMOVED[name].deprecated and name not in known.by_name for name in written):
         return []
-    changed = [
-        f"{name} ({', '.join(f'{value} before {release}' for value, release in old)}, now {str(known.by_name[name].default).lower()})"
-        for name, old in EARLIER_DEFAULTS.items()
+    earlier = EARLIER_DEFAULTS | (WITH_VLLM if written.get("use_vllm") else {})
+    changed = {
+        name: f"{name} ({', '.join(f'{value} before {release}' for value, release in old)}, now {str(known.by_name[name].default).lower()}"
+        for name, old in earlier.items()
         if name not in written and name in known.by_name and (name not in RESTS_ON or written.get(*RESTS_ON[name]))
-    ]
+    }
     if not changed:
         return []
+    if "top_k" in changed and written.get("use_vllm"):
+        changed["top_k"] += ", which is none"
     fix = "write the values that you mean; `variant: grpo` is the original loss"
-    return [Problem("grpo", f"a recipe for an older TRL; defaults that it does not write have changed: {'; '.join(changed)}", fix)]
+    if "report_to" in changed:
+        fix += "; `report_to: wandb` (or tensorboard, mlflow) where the run is to be logged there as before"
+    said = "; ".join(f"{text})" for text in changed.values())
+    return [Problem("grpo", f"a recipe for an older TRL; defaults that it does not write have changed: {said}", fix)]
 
 
 def _refusal(name: Any, value: Any, known: Settings) -> Problem | None:

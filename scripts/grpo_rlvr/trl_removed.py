@@ -75,6 +75,9 @@ EARLIER_DEFAULTS: dict[str, tuple[tuple[str, str], ...]] = {
     "use_bias_correction_kl": (("false", "1.10"),),
     "vllm_mode": (("server", "1.0"),),
     "vllm_importance_sampling_correction": (("false", "0.23"),),
+    "report_to": (("all", "transformers 5.0"),),
 }
+# What differs with `use_vllm`: TRL 0.15 passed vLLM no top_k, and gave it a GPU (vllm_device) in the place of a server.
+WITH_VLLM = {"top_k": (("none with vLLM", "0.16"), ("50", "0.18")), "vllm_mode": (("a GPU of its own", "0.16"), ("server", "1.0"))}
 # Without it, or with 0 in it, the setting beside it changes nothing.
 RESTS_ON = {"use_bias_correction_kl": ("beta", 0.04), "vllm_mode": ("use_vllm", False), "vllm_importance_sampling_correction": ("use_vllm", False)}
