@@ -15,7 +15,7 @@ from grpo_rlvr.config import Config
 from grpo_rlvr.data_files import SHOWN, numbers, read_source, row_number
 from grpo_rlvr.data_split import held_out_rows
 from grpo_rlvr.errors import GoldError, Problem, UserError
-from grpo_rlvr.other_data import other_data, other_data_problem
+from grpo_rlvr.other_data import refuse_other_data
 from grpo_rlvr.prompt_lengths import Unmeasured, short_enough
 
 # TRL passes these to every reward itself; a column of the same name is lost or makes the call fail.
@@ -104,22 +104,8 @@ def _renamed_rows(config: Config, source: str, place: str) -> list[dict[str, Any
     rows = read_source(config, source, place)
     if not rows:
         raise UserError("data", Problem(place, f"{source} holds no rows", "each row needs at least a prompt and the columns that the rewards read"))
-    if other_data(rows) is not None:
-        _refuse_other_data(config, rows, place)
+    refuse_other_data(config, rows, place)
     return _rename(rows, dict(config.data.columns), place)
-
-
-def _refuse_other_data(config: Config, rows: list[dict], place: str) -> None:
-    """UserError for data of another way of training, unless there is a column of golds for all that the rewards read."""
-    from grpo_rlvr.rewards.registry import build_rewards
-
-    try:
-        golds = {name: config.data.columns.get(name, name) for reward in build_rewards(config) for name in reward.columns}
-    except UserError:  # what is wrong with the rewards is said where they are built
-        return
-    problem = other_data_problem(rows, golds, place, f"data.columns: {{{next(iter(golds), 'answer')}: NAME}}")
-    if problem is not None:
-        raise UserError("data", problem)
 
 
 def _chosen(config: Config, split: str, rows: list[dict], place: str) -> list[int]:

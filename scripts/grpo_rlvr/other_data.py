@@ -6,7 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from grpo_rlvr.errors import Problem
+from grpo_rlvr.config import Config
+from grpo_rlvr.errors import Problem, UserError
 
 LOOKED_AT = 100  # rows whose values are looked at
 NEEDS = "GRPO needs prompts with an answer that a program can check"
@@ -72,6 +73,22 @@ def other_data_problem(rows: Sequence[Mapping], golds: Mapping[str, str], where:
     which = "is neither" if len(kind.columns) == 2 else "is another"
     fix = f"train on it with TRL's {kind.trainer}; for GRPO name a column of golds that {which}: {name_it}"
     return Problem(where, f"{begin} is {kind.what} ({', '.join(kind.columns)}); {NEEDS}", fix)
+
+
+def refuse_other_data(config: Config, rows: Sequence[dict], place: str) -> None:
+    """UserError for data of another way of training, unless there is a column of golds for all that the rewards read."""
+    if other_data(rows) is None:
+        return
+    from grpo_rlvr.rewards.registry import build_rewards
+
+    try:
+        golds = {name: config.data.columns.get(name, name) for reward in build_rewards(config) for name in reward.columns}
+    except UserError:  # what is wrong with the rewards is said where they are built
+        return
+    wanting = next((ours for ours, theirs in golds.items() if ours != theirs or theirs not in rows[0]), "answer")
+    problem = other_data_problem(rows, golds, place, f"data.columns: {{{wanting}: NAME}}")
+    if problem is not None:
+        raise UserError("data", problem)
 
 
 def _all(rows: Sequence[Mapping], name: str, is_so: Any) -> bool:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import functools
 import types
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from grpo_rlvr.rewards.base import Reward
 
 DEPTH = 6
+MANY = 64  # a longer list or mapping is data, not a handful of rewards
 
 
 def wrapped_rewards(function: Callable) -> list[Reward]:
@@ -39,10 +40,9 @@ def wrapped_rewards(function: Callable) -> list[Reward]:
 
 def _parts(value: Any, home: str | None) -> Iterator[Any]:
     """What a value holds, where it is of the user's file (module `home`), a reward, or a plain container of such."""
-    if isinstance(value, Mapping):
-        yield from list(value.values())
-    elif isinstance(value, (list, tuple, set)):
-        yield from list(value)
+    if isinstance(value, (dict, list, tuple, set)):
+        held = list(value.values() if isinstance(value, dict) else value) if len(value) <= MANY else ()
+        yield from held
     elif isinstance(value, functools.partial):
         yield from (value.func, value.args, value.keywords)
     elif isinstance(value, types.MethodType):
