@@ -387,7 +387,7 @@ def test_tests_of_a_row_are_counted_where_that_can_be_known(tests, count):
 @pytest.mark.parametrize("use", ["code", "length"])
 def test_rows_with_few_tests_are_noted_with_their_numbers(reward, use):
     three = ["assert f(1) == 2", "assert f(2) == 3", "assert f(3) == 4"]
-    rows = [{"row_id": f"train:{100 + i}", "prompt": "p", "tests": three[: 1 + i % 3], "solution": "def f(x): return x + 1"} for i in range(9)]
+    rows = [{"row_id": f"train:{100 + i}", "prompt": "f", "tests": three[: 1 + i % 3], "solution": "def f(x): return x + 1"} for i in range(9)]
     wrapped = reward if use == "code" else with_length_penalty(reward, 100)
     (note,) = check_dataset([BuiltReward(use, wrapped, columns=("tests",))], rows)
     assert (note["check"], note["severity"]) == ("few_tests", "note")

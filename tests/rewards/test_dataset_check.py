@@ -192,9 +192,10 @@ def test_choices_and_calls_are_tried_in_their_own_forms_and_decoys():
         json.dumps([{"function": {"name": "g", "arguments": '{"x": true}'}}, {"name": "h", "parameters": None}]),
         [{"name": "f", "arguments": {"a": 2}}],
     ]
+    tools = "f(a, b), g(x), h()"
     for options in ({}, {"ordered": True}, {"partial": True}):
-        assert check_dataset([built("tool_calls", **options)], rows(*calls, column="expected_calls")) == []
-    (finding,) = check_dataset([built("tool_calls")], rows([], *calls, column="expected_calls"))
+        assert check_dataset([built("tool_calls", **options)], rows(*calls, column="expected_calls", prompt=tools)) == []
+    (finding,) = check_dataset([built("tool_calls")], rows([], *calls, column="expected_calls", prompt=tools))
     assert (finding["check"], finding["rows"]) == ("skipped", [0])
 
 

@@ -59,6 +59,12 @@ class CodeReward(Reward):
         stubs = "\n".join(f"def {name}(*args, **kwargs):\n    pass\n" for name in gold.names)
         return [("code that does nothing", f"```python\n{stubs}\n```")]
 
+    def words_needed(self, gold: Any) -> list[str]:
+        """The names under which the tests look for the code."""
+        if isinstance(gold, CallTests):
+            return gold.entry.split(".")
+        return ([gold.entry] if gold.entry else list(gold.names)) if isinstance(gold, SourceTests) else []
+
     def test_count(self, gold: Any) -> int | None:
         """How many tests a row has; None where its test code decides that as it runs."""
         if isinstance(gold, SourceTests):

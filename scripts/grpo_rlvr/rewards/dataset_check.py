@@ -12,6 +12,7 @@ from grpo_rlvr.rewards.few_tests import few_tests
 from grpo_rlvr.rewards.gold_forms import LIMIT, forms_of, golds_of, in_common_forms, names_forms, spread
 from grpo_rlvr.rewards.registry import BuiltReward
 from grpo_rlvr.rewards.scoring import score_all
+from grpo_rlvr.rewards.unnamed import unnamed
 
 SHOWN = 10
 THINKING = "<reasoning>Let us work it out step by step and check the result.</reasoning>\n"
@@ -52,16 +53,17 @@ def check_dataset(rewards: Sequence[BuiltReward], rows: Sequence[dict], limit: i
     few rows; what it refuses is only a note, since its format is unknown.
 
     A reward may also have `honest_forms_of_row(row, gold)`, where other columns of the row hold a right answer (a reference solution),
-    `decoys(gold)`: (kind, text) pairs of its own that must not pass, and `test_count(gold)`: rows of few tests are noted.
+    `decoys(gold)`: (kind, text) pairs of its own that must not pass, `test_count(gold)` (rows of few tests are noted), and
+    `words_needed(gold)`: names that the row's prompt has to say.
 
     Args:
         rewards: what `build_rewards` returned.
         limit: rows looked at; of more rows every n-th is taken, and a note says so.
 
     Returns:
-        Findings (none if all is well), gravest first, each with `check` (own_gold, form, bare_only, decoy, few_tests, skipped, sampled, user_gold),
-        `severity` (error, warning, note), `reward`, `message`, `fix`, `rows` (their numbers in the source from 0, all of them) and `examples`
-        (up to 3 of `row`, `kind`, `text`, `score`).
+        Findings (none if all is well), gravest first, each with `check` (own_gold, form, bare_only, decoy, few_tests, unnamed, skipped, sampled,
+        user_gold), `severity` (error, warning, note), `reward`, `message`, `fix`, `rows` (their numbers in the source from 0, all of them) and
+        `examples` (up to 3 of `row`, `kind`, `text`, `score`).
     """
     findings: list[dict[str, Any]] = []
     for reward in rewards:
@@ -93,6 +95,7 @@ def _check_reward(reward: BuiltReward, function: Any, rows: Sequence[dict], limi
             _finding("decoy", "error", reward, f"a wrong completion is accepted: {kind}", "mend the gold of these rows, or the reward", of_kind)
         )
     findings += [_finding("few_tests", "note", reward, message, fix, [], few) for message, fix, few in few_tests(function, rows, golds)]
+    findings += [_finding("unnamed", severity, reward, message, fix, [], places) for severity, message, fix, places in unnamed(function, rows, golds)]
     without = [i for i in golds if not forms[i]]
     if without:
         message = f"no right answer can be written down from the gold of {len(without)} of {len(numbers)} rows; they were not tried"

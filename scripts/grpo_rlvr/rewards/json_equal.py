@@ -9,7 +9,7 @@ from typing import Any
 from grpo_rlvr.completions import strip_special_tokens
 from grpo_rlvr.errors import Problem, UserError
 from grpo_rlvr.rewards.base import Reward
-from grpo_rlvr.rewards.json_text import FENCES, json_value, typed_key
+from grpo_rlvr.rewards.json_text import FENCES, json_value, keys_of, typed_key
 from grpo_rlvr.rewards.strict_json import NotJson, parse_strict
 
 
@@ -53,6 +53,10 @@ class JsonReward(Reward):
         turned = json.dumps(dict(reversed(value.items())), separators=(",", ":")) if isinstance(value, dict) else text
         fenced = [f"```json\n{json.dumps(value, indent=2)}\n```"] if self.fence == "strip" else []
         return [text, json.dumps(value, indent=2), turned, f"<answer>\n{text}\n</answer>", *fenced]
+
+    def words_needed(self, gold: tuple[Any, Any]) -> list[str]:
+        """The keys, at every depth."""
+        return keys_of(gold[0])
 
     def clearly_different(self, gold: tuple[Any, Any], other: tuple[Any, Any]) -> bool:
         # What shares some fields earns a share, which may be a pass.

@@ -74,3 +74,16 @@ def typed_key(value: Any, any_order: bool = False) -> Any:
             raise ValueError("an object has a key that is not text")
         return "object", frozenset((k, typed_key(v, any_order)) for k, v in value.items())
     raise ValueError(f"a {type(value).__name__} is not JSON")
+
+
+def keys_of(value: Any) -> list[str]:
+    """The keys of all objects in a JSON value, each once."""
+    found, left = {}, [value]
+    while left:
+        item = left.pop()
+        if isinstance(item, dict):
+            found |= dict.fromkeys(item)
+            left += item.values()
+        elif isinstance(item, (list, tuple)):
+            left += item
+    return list(found)

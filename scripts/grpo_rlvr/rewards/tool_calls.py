@@ -105,6 +105,11 @@ class ToolCallReward(Reward):
             return [tagged, compact]
         return [tagged, compact, json.dumps(calls), "\n".join(map(json.dumps, calls)), f"```json\n{json.dumps(calls, indent=2)}\n```"]
 
+    def words_needed(self, gold: CallsGold) -> list[str]:
+        """The functions and their arguments."""
+        calls = [_plain_call(call) for call in gold.calls]
+        return [word for call in calls for word in (call["name"], *call["arguments"])]
+
     def clearly_different(self, gold: CallsGold, other: CallsGold) -> bool:
         # A share of the calls earns a share, which may be a pass.
         return not self.partial and bool(other.keys) and Counter(gold.keys) != Counter(other.keys)
