@@ -157,7 +157,7 @@ def gate_pressure() -> None:
         for _ in range(8):
             value = a + b if rng.random() < 0.45 else a + b + rng.choice((-10, -1, 1, 10))
             answers.append(
-                {"prompt_index": i, "completion": f"{a} + {b} is <answer>{value}</answer>", "finish": "stop", "tokens": rng.randint(12, 20)}
+                {"prompt_index": i, "completion": f"{a} + {b} is <answer>{value}</answer>", "finish": "stop", "tokens": 9 + len(f"{a}{b}{value}")}
             )
     write_rows(FILES / "gate-pressure/data/train.jsonl", rows)
     write_rows(FILES / "gate-pressure/recorded.jsonl", answers)
