@@ -59,7 +59,7 @@ if not FOUND and not (importlib.util.find_spec("grpo_rlvr") and importlib.util.f
 
 from grpo_rlvr import cli  # noqa: E402
 from grpo_rlvr.packages import LIGHT, TRAINING, need  # noqa: E402
-from grpo_rlvr.which import say_which  # noqa: E402
+from grpo_rlvr.which import say_recipe, say_which  # noqa: E402
 
 
 def train(args) -> tuple[int, dict]:
@@ -181,6 +181,8 @@ if __name__ == "__main__":
     arguments = build_parser().parse_args()
     arguments.out = sys.stderr if arguments.json else sys.stdout
     arguments.json = arguments.json and os.environ.get("RANK", "0") == "0"  # of several processes, the first answers
-    if PLACES[0] not in FOUND and not arguments.go:  # the processes that --go starts say it
+    if PLACES[0] in FOUND:
+        say_recipe(arguments.config, HERE)
+    elif not arguments.go:  # the processes that --go starts say it
         say_which(FOUND[1:])
     sys.exit(cli.run(train, arguments))

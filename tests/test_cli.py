@@ -121,3 +121,15 @@ def test_a_terminal_of_an_old_code_page_is_no_error():
     environment = {**os.environ, "PYTHONIOENCODING": "cp1252", "PYTHONPATH": str(ROOT / "scripts")}
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, env=environment)
     assert (done.returncode, done.stdout.strip(), done.stderr.strip()) == (0, rb"\u2211", rb"\u2211")
+
+
+def test_a_reader_who_goes_away_gets_no_yes_and_no_traceback(tmp_path):
+    program = (
+        "import argparse, sys; sys.path.insert(0, sys.argv[1]); from grpo_rlvr import cli\n"
+        "sys.stdin.read(); sys.exit(cli.run(lambda args: (0, {'x': 'y' * 10**6}), argparse.Namespace(json=True)))"
+    )
+    command = [sys.executable, "-c", program, str(ROOT / "scripts")]
+    process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    process.stdout.close()
+    _, errors = process.communicate()
+    assert (process.returncode, errors) == (3, b"")

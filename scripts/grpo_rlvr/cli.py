@@ -89,9 +89,7 @@ def run(body: Callable[[argparse.Namespace], tuple[int, dict]], args: argparse.N
         print("interrupted; what was finished is kept", file=sys.stderr)
         return 130
     except BrokenPipeError:
-        # The reader went away, so the answer reached nobody; it must not look like a yes.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return EXIT_MISSING
+        return _nobody_reads()
     except OSError as exc:
         # A full disk or a folder without write permission is the machine's or the user's affair, not a traceback's.
         problem = {"kind": "io", "message": visible(f"{exc.strerror or exc} ({exc.filename or 'no file named'})")}
@@ -108,9 +106,18 @@ def run(body: Callable[[argparse.Namespace], tuple[int, dict]], args: argparse.N
             fix = "report it with the traceback on stderr"
             print(json.dumps({"error": {"kind": "internal", "message": f"{type(exc).__name__}: {exc}", "fix": fix}}), file=stdout)
         return EXIT_INTERNAL
-    if as_json:
-        print(json.dumps(result), file=stdout, flush=True)
+    try:
+        if as_json:
+            print(json.dumps(result), file=stdout, flush=True)
+    except BrokenPipeError:
+        return _nobody_reads()
     return code
+
+
+def _nobody_reads() -> int:
+    """The reader went away, so the answer reached nobody; it must not look like a yes, and Python must not fail on the way out."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return EXIT_MISSING
 
 
 def say(text: str = "", coloured: bool = False) -> None:

@@ -14,6 +14,7 @@ REASONING_TAGS = ("think", "thinking", "thought", "reasoning")
 _REASONING_TAG = re.compile(f"<(/?)({'|'.join(REASONING_TAGS)})>")
 _REASONING_OPEN, _REASONING_CLOSE = tuple(f"<{t}>" for t in REASONING_TAGS), tuple(f"</{t}>" for t in REASONING_TAGS)
 ANSWER_OPEN, ANSWER_CLOSE = "<answer>", "</answer>"
+_WHITE = re.compile(r"\s*")
 _BOX = re.compile(r"\\(?:boxed|fbox)(?![A-Za-z])")
 
 # End-of-turn and padding tokens of the common chat templates; they are the tokenizer's, not the model's answer.
@@ -136,6 +137,23 @@ def outside_reasoning(text: str) -> str:
         elif closes and (inside == name or count == 0):
             inside, at = None, tag.end()
     return "\n".join([*pieces, text[at:]] if inside is None else pieces)
+
+
+def behind_reasoning(text: str) -> str:
+    """What follows the reasoning that the text begins with, tags and all: for an answer that nothing may follow. "" where it never ends.
+
+    Unlike `after_reasoning` it takes a tag behind that for the answer's own, such as one within a JSON string.
+    """
+    first, at = _REASONING_TAG.search(text), 0
+    if first is not None and first[1]:  # the chat template has written the opening one
+        at = first.end()
+    while (opened := _REASONING_TAG.match(text, _WHITE.match(text, at).end())) and not opened[1]:
+        close = f"</{opened[2]}>"
+        end = text.find(close, opened.end())
+        if end < 0:
+            return ""
+        at = end + len(close)
+    return text[at:]
 
 
 def tag_span(text: str, start: int = 0, end: int | None = None) -> tuple[int, int] | None:

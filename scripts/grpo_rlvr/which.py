@@ -32,6 +32,18 @@ def say_which(others: Iterable[Path] = ()) -> None:
             say(f"  not used: {version} in {place}")
 
 
+def say_recipe(config: str, recipe: Path) -> None:
+    """Tell people that a recipe of their own beside the config is not the one that runs.
+
+    Args:
+        recipe: the one that runs, the skill's own.
+    """
+    own = Path(config).expanduser().resolve().parent / "train.py"
+    with contextlib.suppress(OSError):
+        if os.environ.get("RANK", "0") == "0" and own != recipe and own.is_file() and own.read_bytes() != recipe.read_bytes():
+            say(f"note: {own} is not run, but the skill's {recipe}; to run yours, call that file")
+
+
 def version_in(library: Path) -> str:
     """The version that a library's files state, without importing it."""
     for name in ("version.py", "__init__.py"):

@@ -151,6 +151,14 @@ def test_silence_is_a_symptom_when_watched(tmp_path):
     assert [f.name for f in answer.findings] == ["stalled"] and training.rung == 1
 
 
+def test_a_run_that_never_trained_is_not_healthy(tmp_path):
+    (tmp_path / "train").mkdir()
+    (tmp_path / "train" / "config.yaml").write_text("{}")
+    done = run(tmp_path, "--json")
+    error = json.loads(done.stdout)["error"]
+    assert done.returncode == 2 and "nothing is logged here yet" in error["message"] and "train first" in error["fix"], done.stderr
+
+
 def test_watching_nothing_ends_with_an_error(tmp_path):
     with pytest.raises(UserError, match="no such file"):
         watch(tmp_path / "absent", None, 1.0, 1, sleep=lambda s: None)

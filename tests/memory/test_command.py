@@ -57,7 +57,7 @@ def test_fit_answers_with_a_patch(plan):
     code, result = answer(plan, CONFIG, "--gpu", "rtx-4090", "--model", "Qwen/Qwen2.5-7B-Instruct", "--fit")
     assert code == 0 and result["verdict"] == "NO" and result["fit"]["verdict"] == "FITS"
     assert result["fit"]["patch"]["model"]["lora"]["r"] == 16
-    assert result["cluster"]["gpus"] > 1 and "accelerate launch" in result["cluster"]["command"]
+    assert result["cluster"]["gpus"] > 1 and "train.py config.yaml --launch" in result["cluster"]["command"]
 
 
 def test_fit_of_what_cannot_fit(plan):

@@ -16,6 +16,8 @@ from grpo_rlvr.memory.report import patch_yaml
 from grpo_rlvr.memory.search import MAXIMA, fitting, largest, smallest_cluster
 from grpo_rlvr.memory.speed import speed
 from grpo_rlvr.training.lint import lint
+from grpo_rlvr.training.scaling import trainers
+from grpo_rlvr.training.vllm_server import server_problems
 
 BASE = {
     "data": {"train": "train.jsonl", "prompt_tokens": 512}, "rewards": [{"use": "exact"}],
@@ -182,7 +184,7 @@ def test_what_cannot_fit_has_no_fit_but_a_cluster(tmp_path):
     assert cheapest_fit(w) is None or not make_plan(w).fits
     cluster = smallest_cluster(w)
     assert cluster.plan.fits and cluster.gpus > 8 and cluster.train % cluster.nodes == 0
-    assert f"--num_processes {cluster.train}" in cluster.command
+    assert f"count: {cluster.train // cluster.nodes}, nodes: {cluster.nodes}" in cluster.command
     assert smallest_cluster(w, most=cluster.gpus // 2) is None
 
 
@@ -223,11 +225,28 @@ def test_the_largest_fits_and_the_next_does_not(what, tmp_path):
         assert fitting(w.but(completion=found.value + 64)) is None or found.limited == "the model's own context"
 
 
-def test_launch_commands_name_the_engine(tmp_path):
-    w = workload(CASES["several GPUs"], tmp_path)
-    assert "--fsdp_version 2" in launch_command(w.but(sharding="fsdp2"))
-    assert "--zero_stage 3" in launch_command(w.but(sharding="zero3"))
-    assert launch_command(w.but(count=1)) == "python train.py config.yaml"
+@pytest.mark.parametrize(
+    ("change", "server", "hardware"),
+    [
+        ({"sharding": "fsdp2"}, 0, {"count": 8, "sharding": "fsdp2"}),
+        ({"sharding": "zero3", "nodes": 2}, 0, {"count": 8, "nodes": 2, "sharding": "zero3"}),
+        ({"count": 6}, 2, {"count": 8, "vllm_server": {"start": True, "gpus": 2}}),
+        ({"nodes": 2}, 8, {"count": 8, "nodes": 3, "vllm_server": {"gpus": 8}}),
+    ],
+)
+def test_the_launch_names_the_hardware_section_that_starts_it(change, server, hardware, tmp_path):
+    w = workload(CASES["several GPUs"], tmp_path).but(count=8, sharding="none").but(**change)
+    command = launch_command(w, server)
+    assert command.startswith("train.py config.yaml --launch ")
+    section = yaml.safe_load(command.partition("(")[2].removesuffix(")"))["hardware"]
+    assert section == hardware
+    vllm = {"use_vllm": True, "vllm_mode": "server", "vllm_max_model_length": 2048} if server else {}
+    raw = raw_config("Qwen/Qwen2.5-7B-Instruct", "h200", hardware=section, grpo=vllm)
+    path = tmp_path / "again.yaml"
+    path.write_text(yaml.safe_dump(raw))
+    loaded = load_config(path)
+    assert trainers(loaded) == w.world and server_problems(loaded) == []
+    assert launch_command(w.but(count=1, nodes=1)) == "train.py config.yaml"
 
 
 ODD = {

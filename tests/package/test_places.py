@@ -143,3 +143,13 @@ def test_two_processes_of_accelerate_launch_run_a_copied_recipe(project, untaugh
     assert done.stderr.count(f"library: grpo_rlvr 7.0.1 in {taken}\n") == 1
     assert [json.loads(line)["step"] for line in done.stdout.splitlines()] == [1, 2]
     assert not list(project.rglob(".agents/**/__pycache__"))
+
+
+def test_a_recipe_beside_the_config_that_is_not_run_is_named(project):
+    (project / "config.yaml").write_text("{}")
+    own = project / "train.py"
+    for content, said in ((RECIPE.read_text(encoding="utf-8"), False), ("print('mine')", True)):
+        own.write_text(content, encoding="utf-8")
+        command = [sys.executable, str(ROOT / "scripts/train.py"), str(project / "config.yaml"), "--check"]
+        done = subprocess.run(command, capture_output=True, text=True, cwd=project)
+        assert (f"note: {own} is not run, but the skill's {RECIPE}" in done.stderr) is said, done.stderr

@@ -6,6 +6,7 @@ import argparse
 from pathlib import Path
 
 from grpo_rlvr.cli import say
+from grpo_rlvr.diagnosis.readers import NothingYet
 from grpo_rlvr.diagnosis.rules import diagnose
 from grpo_rlvr.diagnosis.run import in_use, read_run
 from grpo_rlvr.diagnosis.texts import rule_tables, summary, terminal
@@ -30,6 +31,9 @@ def run_diagnosis(args: argparse.Namespace) -> tuple[int, dict]:
         # A folder that a process trains in right now is live: its age means something.
         run.watched = args.run.is_dir() and in_use(args.run)
         answer = diagnose(run)
+        if not run.log.steps and answer.healthy:
+            fix = "train first; inspect_rewards.py run and train.py CONFIG --check judge what comes before"
+            raise NothingYet("run", Problem(str(args.run), f"nothing is logged here yet ({run.log.kind})", fix))
         if not args.json:
             print(terminal(run, answer, args.all), file=args.out)
     result = {

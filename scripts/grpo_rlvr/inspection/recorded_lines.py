@@ -48,11 +48,21 @@ def checked_samples(lines: Sequence[Line], name: str, rewards: Sequence, rows: S
         else:
             samples.append(sample)
     if problems:
-        more = [Problem(name, f"and {len(problems) - SHOWN} more lines")] if len(problems) > SHOWN else []
+        problems = _by_message(problems)
+        more = [Problem(name, f"and {len(problems) - SHOWN} more problems")] if len(problems) > SHOWN else []
         fix = f"{_other_way(lines, rewards, source)}the format is {FORMAT}"
         raise UserError("completions", [*problems[:SHOWN], *more, Problem("", "nothing was taken over", fix)])
     ids = sample_ids([(s["prompt"], s["completion"]) for s in samples])
     return [{"sample_id": sample_id, **sample} for sample_id, sample in zip(ids, samples, strict=True)]
+
+
+def _by_message(problems: Sequence[Problem]) -> list[Problem]:
+    """One problem for all lines of which the same is to be said."""
+    groups: dict[str, list[Problem]] = {}
+    for problem in problems:
+        groups.setdefault(problem.message, []).append(problem)
+    more = {message: f" and {len(group) - 1} more" if len(group) > 1 else "" for message, group in groups.items()}
+    return [Problem(f"{group[0].where}{more[message]}", message, group[0].fix) for message, group in groups.items()]
 
 
 def _other_way(lines: Sequence[Line], rewards: Sequence, source: Source | None) -> str:

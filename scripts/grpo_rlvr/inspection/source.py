@@ -14,6 +14,7 @@ from grpo_rlvr.errors import Problem, UserError
 from grpo_rlvr.inspection.jsonl import canonical
 
 SHOWN = 5
+MOSTLY = 0.5
 
 
 class Source:
@@ -78,7 +79,12 @@ class Source:
             shown = "; ".join(f"{key[:60]!r} ({numbers(where[key]).removesuffix(' (from 0)')})" for key in doubled[:SHOWN])
             more = f"; and {len(doubled) - SHOWN} more" if len(doubled) > SHOWN else ""
             message = f"{len(doubled)} values of {column!r} stand in more than one row of data.train: {shown}{more} (from 0)"
-            raise UserError("completions", Problem("--match", message, "name a column that differs in every row, or give prompt_index in the file"))
+            raise UserError(
+                "completions",
+                Problem(
+                    "--match", message, "take rows that repeat another out of the data, name a column that differs in every row, or give prompt_index"
+                ),
+            )
         return {key: rows[0] for key, rows in where.items()}
 
     def evaluated_by_value(self, column: str) -> dict[str, tuple[str, int]]:
@@ -87,12 +93,13 @@ class Source:
         return {key: ("data.eval", i) for i, row in enumerate(self.evaluated) if (key := join_key(row.get(name))) is not None}
 
     def joining_columns(self, lines: Sequence[Mapping], besides: Collection[str]) -> list[str]:
-        """Columns by which all lines name a row: they and the data have them, no value twice in the data and none unknown there."""
+        """Columns by which all lines name a row: they and the data have them, hardly a value twice in the data and none unknown there."""
         shared = set.intersection(*(set(line) for line in lines)) & set(self.rows[0]) - set(besides) if lines else set()
         found = []
         for name in sorted(shared):
             counts = Counter(join_key(row.get(name)) for row in self.rows)
-            if all(counts[join_key(line[name])] == 1 for line in lines) and max(counts.values()) == 1:
+            # One that some rows share is named too: `--match` then says which, and what to do.
+            if all(counts[join_key(line[name])] for line in lines) and len(counts) > MOSTLY * len(self.rows):
                 found.append(name)
         return found
 

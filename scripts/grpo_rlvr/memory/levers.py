@@ -213,12 +213,17 @@ def vllm_lever(now: Workload, final: Workload) -> Lever:
     return Lever("vllm", what, 0, {"context": final.context, "utilization": final.utilization}, {"grpo": grpo})
 
 
-def launch_command(w: Workload) -> str:
-    """How training with this sharding is started."""
-    count = f"--num_processes {w.world}" + (f" --num_machines {w.nodes}" if w.nodes > 1 else "")
-    if w.engine == "fsdp2":
-        wrap = "--use_fsdp --fsdp_version 2 --fsdp_auto_wrap_policy TRANSFORMER_BASED_WRAP --mixed_precision bf16"
-        return f"accelerate launch {count} {wrap} train.py config.yaml"
-    if w.engine in ("zero2", "zero3"):
-        return f"accelerate launch {count} --use_deepspeed --zero_stage {w.engine[-1]} --mixed_precision bf16 train.py config.yaml"
-    return f"accelerate launch {count} train.py config.yaml" if w.world > 1 else "python train.py config.yaml"
+def launch_command(w: Workload, server: int = 0) -> str:
+    """How training with this sharding is started, and under which `hardware:`.
+
+    Args:
+        server: GPUs of a vLLM server, beyond those that train.
+    """
+    if w.world == 1 and not server:
+        return "train.py config.yaml"
+    several = w.nodes > 1
+    parts = [f"count: {w.world // w.nodes + (0 if several else server)}"]
+    parts += [f"nodes: {w.nodes + bool(server)}"] if several else []
+    parts += [f"sharding: {w.engine}"] if w.engine in ("fsdp2", "zero2", "zero3") else []
+    parts += [f"vllm_server: {{{'' if several else 'start: true, '}gpus: {server}}}"] if server else []
+    return f"train.py config.yaml --launch   (hardware: {{{', '.join(parts)}}})"

@@ -157,7 +157,7 @@ def show_fit(page: Page, fit: Fit | None, patch: dict[str, Any], cluster: Cluste
         page.raw("")
         p = fit.plan.deciding
         page.say(
-            f"then {fit.plan.verdict}: {p.peak / GIB:.1f} GiB ({p.low / GIB:.1f}-{p.high / GIB:.1f}) in the {p.name} phase. Write into config.yaml:"
+            f"then {fit.plan.verdict}: {p.peak / GIB:.1f} GiB ({p.low / GIB:.1f}-{p.high / GIB:.1f}) in the {p.name} phase. Merge into config.yaml:"
         )
         page.raw(patch_yaml(patch).rstrip())
     page.raw("")
@@ -181,9 +181,10 @@ def patch_yaml(patch: dict[str, Any]) -> str:
 def show_cluster(page: Page, c: Cluster, what: str) -> None:
     w, p = c.plan.workload, c.plan.deciding
     server = f" and {c.server} for a vLLM server" if c.server else ", vLLM colocated and sleeping" if w.vllm == "colocate" else ""
+    parallel = f", vllm_tensor_parallel_size {w.tensor_parallel}" if w.vllm != "none" else ""
     page.say(
         f"{what}: {c.gpus} x {w.gpu.title}: {c.train} train with {w.engine}{server}; {p.peak / GIB:.1f} GiB on each"
-        f" ({p.name}), vllm_tensor_parallel_size {w.tensor_parallel}, micro-batches of {w.batch}, {w.accumulation} an update",
+        f" ({p.name}){parallel}, micro-batches of {w.batch}, {w.accumulation} an update",
         hang=2,
     )
     page.say(c.command, indent=2, hang=4)

@@ -203,7 +203,7 @@ def _cluster(w: Workload, train: int, server: int) -> Cluster | None:
     for at in (a for kind in kinds for a in _spread(w, train, nodes, server, kind)):
         plan = fitting(at)
         if plan is not None:
-            return Cluster(plan, train, nodes, server, launch_command(at))
+            return Cluster(plan, train, nodes, server, launch_command(at, server))
     return None
 
 

@@ -6,21 +6,21 @@ import math
 from collections import Counter
 from typing import Any
 
-from grpo_rlvr.completions import outside_reasoning, strip_special_tokens, tag_span
+from grpo_rlvr.completions import behind_reasoning, strip_special_tokens, tag_span
 from grpo_rlvr.rewards.strict_json import NotJson, parse_strict
 
 FENCES = ("forbid", "strip")
 
 
 def json_value(text: str, fence: str) -> tuple[Any] | None:
-    """The strict JSON value that the text is, or is without its reasoning; in a tuple, since null is a value too.
+    """The strict JSON value that the text is, or is behind the reasoning that it begins with; in a tuple, since null is a value too.
 
     A value that fills one `<answer>` block is unwrapped, with `fence: strip` also one in an outer code fence.
     """
     # The whole text first: a JSON string may hold a closing tag.
     value = _parsed(text, fence)
     if value is None:
-        rest = strip_special_tokens(outside_reasoning(text))
+        rest = strip_special_tokens(behind_reasoning(text))
         value = None if rest == text else _parsed(rest, fence)
     return value
 

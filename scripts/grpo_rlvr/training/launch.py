@@ -95,7 +95,7 @@ def show_plan(config: Config, args: Any) -> tuple[int, dict]:
         raise UserError("launch", problems)
     flags = ["--resume"] * args.resume + ["--allow-changes"] * args.allow_changes + ["--json"] * (args.json and args.go)
     flags += ["--without-gate", args.without_gate] if args.without_gate is not None else []
-    python = sys.executable if args.go else "python"
+    python = "python" if several and not args.go else sys.executable  # other machines may have it elsewhere
     places = {"main_ip": args.main_ip or "MAIN_IP", "server_ip": args.server_ip or "SERVER_IP"}
     made = scaling.plan(config, os.path.abspath(sys.argv[0]), python, flags, **places, visible=visible)
     findings, memory = ask_plan(config)

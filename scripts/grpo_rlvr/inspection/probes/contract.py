@@ -29,7 +29,7 @@ def value_range(subject: Subject) -> dict:
     if odd:
         said.append(f"{'; '.join(odd)}: scale it to [0, 1] (its importance is its weight), or pass_threshold does not mean what it says")
     if flat:
-        said.append(f"{'; '.join(flat)}: it teaches nothing; does it read the gold as the type it has in the data?")
+        said.append(f"{'; '.join(flat)}: it teaches nothing; does it read the text in the form that the model writes, and a gold as the type it has?")
     if said:
         return finding("value_range", "warning", "; ".join(said))
     return finding("value_range", "ok", "all values are between -1 and 1")

@@ -50,7 +50,8 @@ def _vllm(s: Setup) -> Iterator[Finding]:
             "merge-drift",
             f"LoRA on a {base} base with vLLM: each weight update merges and unmerges the adapters, which rounds"
             + (" small updates away" if lora.quantize else " the base"),
-            "set model.dtype: float32 (and no quantize), or use_vllm: false",
+            "set model.dtype: float32 (and no quantize) where memory_plan.py says that it fits, or use_vllm: false; else watch "
+            "sampling/sampling_logp_difference/mean",
         )
     parallel = s["vllm_tensor_parallel_size"]
     if s["vllm_mode"] == "colocate" and s.world % parallel:
