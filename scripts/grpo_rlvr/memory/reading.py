@@ -156,8 +156,8 @@ def _prompt_tokens(config: Config, context: int | None, completion: int, assumed
         return ASSUMED_PROMPT
     tokens = -(-longest // BYTES_A_TOKEN) + TEMPLATE_TOKENS
     assumed.append(
-        f"prompts of up to {tokens} tokens, from the longest in the file ({longest} bytes, {BYTES_A_TOKEN} a token, {TEMPLATE_TOKENS} for the template):"
-        " set data.prompt_tokens"
+        f"prompts of up to {tokens} tokens, from the longest in the file ({longest} bytes, {BYTES_A_TOKEN} a token, and {TEMPLATE_TOKENS} for the"
+        " template): set data.prompt_tokens"
     )
     return tokens
 
