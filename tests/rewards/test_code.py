@@ -96,6 +96,12 @@ BARE = {
 }
 
 
+def test_an_item_of_a_list_that_asserts_nothing_is_named(reward):
+    problem = reward.gold_problem({"tests": ["assert f(1) == 2", "f(3) == 7"]})
+    assert "item 1 of the tests asserts nothing: 'f(3) == 7'" in problem
+    assert reward.gold_problem({"tests": ["x = f(1)", "assert x == 2", "assert f(2) == 3"]}) is None
+
+
 @pytest.mark.parametrize("tests", BARE.values(), ids=BARE)
 def test_bare_asserts_are_read_as_under_the_key_asserts(reward, tests):
     plain = tests if isinstance(tests, list) or tests[0] not in '["' else json.loads(tests)

@@ -84,7 +84,8 @@ def test_gpus_are_taken_from_those_that_the_run_may_see(tmp_path):
     assert (environment["CUDA_VISIBLE_DEVICES"], environment["GRPO_RLVR_SERVER_GPUS"]) == ("5", "GPU-a1b2")
     assert environment["VLLM_HOST_IP"] == "127.0.0.1"
     assert launch_problems(loaded, True, "5,GPU-a1b2") == launch_problems(loaded, False, "5") == []
-    for visible in ("5", ""):
+    assert plan(loaded, "train.py", visible=" 3 , 1,7").commands[0].environment["GRPO_RLVR_SERVER_GPUS"] == "1"
+    for visible in ("5", "", "-1", "0,,1", ",0,1", "0,-1,2"):
         (problem,) = launch_problems(loaded, True, visible)
         assert "hardware.count" in str(problem) and repr(visible) in str(problem)
 
@@ -98,6 +99,11 @@ def test_a_server_has_gpus_of_its_own(tmp_path):
     assert (server.role, server.environment["CUDA_VISIBLE_DEVICES"]) == ("serve", "6,7")
     assert server.arguments[:5] == ["vllm", "serve", "owner/model", "--host", "127.0.0.1"]
     assert training.environment["CUDA_VISIBLE_DEVICES"] == "0,1,2,3,4,5" and "GRPO_RLVR_SERVER_GPUS" not in training.environment
+
+
+def test_a_server_elsewhere_is_named_as_it_is_written(tmp_path):
+    loaded = config(tmp_path, "{}", SERVER + ", vllm_server_base_url: 'http://gpu7:9000/v1'")
+    assert "# vLLM's server: gpu7:9000; start it first" in text(plan(loaded, "train.py"))
 
 
 def test_on_several_machines_the_server_has_the_last(tmp_path):

@@ -192,6 +192,9 @@ def test_the_server_is_asked_past_every_proxy(tmp_path, grpo, host):
         with vllm_server(config(tmp_path, SERVER.replace("2048", "2048" + grpo)), tmp_path / "logs") as server:
             assert server is None and requests.utils.get_environ_proxies(f"http://{host}:8000") == {}
     assert os.environ["no_proxy"] == f"there.example,{host}" and os.environ["NO_PROXY"] == host
+    os.environ.update({"no_proxy": "*", "NO_PROXY": "*"})  # nothing goes through a proxy; beside another name it would say nothing
+    with vllm_server(config(tmp_path, SERVER.replace("2048", "2048" + grpo)), tmp_path / "logs"):
+        assert requests.utils.get_environ_proxies("http://elsewhere.example") == {}
 
 
 def test_scale_out_is_asked_of_a_vllm_that_knows_it(tmp_path, monkeypatch):
@@ -211,6 +214,7 @@ def test_scale_out_is_asked_of_a_vllm_that_knows_it(tmp_path, monkeypatch):
         ("{use_vllm: true, vllm_mode: server, vllm_tensor_parallel_size: 2}", "{count: 8, vllm_server: {gpus: 3}}", "set gpus: 4"),
         ("{use_vllm: true, vllm_mode: server}", "{count: 2, vllm_server: {gpus: 2}}", "none to train on"),
         ("{use_vllm: true, vllm_mode: server, vllm_group_port: 8000}", "{count: 2, vllm_server: {start: true}}", "a port each"),
+        ("{use_vllm: true, vllm_mode: server, vllm_server_port: 70000}", "{count: 2, vllm_server: {start: true}}", "70000 is no port"),
     ],
 )
 def test_settings_of_the_server_that_cannot_work(tmp_path, grpo, hardware, said):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import keyword
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -100,6 +101,8 @@ def _bare_asserts(value: str | Sequence) -> CallTests | SourceTests:
     if not all(isinstance(line, str) for line in value):
         kind = next(type(line).__name__ for line in value if not isinstance(line, str))
         raise ValueError(f"the tests are a list that holds a {kind}; {FORMS}")
+    if not isinstance(value, str) and (silent := [i for i, line in enumerate(value) if _judges_nothing(line)]):
+        raise ValueError(f"item {silent[0]} of the tests asserts nothing: {value[silent[0]][:60]!r}; {FORMS}")
     if not any("assert" in line for line in ([value] if isinstance(value, str) else value)):
         # No word of what exactly is no Python in it: rows of one wrong form are one problem.
         raise ValueError(f"the tests are {'text' if isinstance(value, str) else 'a list of texts'} without an assert; {FORMS}")
@@ -107,6 +110,15 @@ def _bare_asserts(value: str | Sequence) -> CallTests | SourceTests:
         return _source_tests(value, None)
     except ValueError as exc:
         raise ValueError(f"{exc}; {FORMS}") from None
+
+
+def _judges_nothing(line: str) -> bool:
+    """Whether an item of a list is an expression alone, such as `f(3) == 7` without its assert."""
+    try:
+        body = ast.parse(line.strip()).body
+    except (SyntaxError, ValueError, MemoryError, RecursionError):
+        return False  # the lines may be parts of one program
+    return bool(body) and all(isinstance(node, ast.Expr) and isinstance(node.value, ast.Compare) for node in body)
 
 
 def _call_tests(entry: str, cases: Any) -> CallTests:

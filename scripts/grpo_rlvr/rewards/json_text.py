@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import math
+import sys
 from collections import Counter
 from typing import Any
 
-from grpo_rlvr.completions import behind_reasoning, strip_special_tokens, tag_span
+from grpo_rlvr.completions import ANSWER_CLOSE, ANSWER_OPEN, behind_reasoning, strip_special_tokens
 from grpo_rlvr.rewards.strict_json import NotJson, parse_strict
 
 FENCES = ("forbid", "strip")
+# From here on Python's hash of a number comes round again: its multiples would all be in one place of a table. Such floats are whole.
+HASHED = sys.hash_info.modulus
 
 
 def json_value(text: str, fence: str) -> tuple[Any] | None:
@@ -26,10 +29,8 @@ def json_value(text: str, fence: str) -> tuple[Any] | None:
 
 
 def _parsed(text: str, fence: str) -> tuple[Any] | None:
-    if text.startswith("<answer>") and text.endswith("</answer>"):
-        span = tag_span(text)
-        if span is not None and span[0] == len("<answer>"):
-            text = strip_special_tokens(text[span[0] : span[1]])
+    if text.startswith(ANSWER_OPEN) and text.endswith(ANSWER_CLOSE):
+        text = strip_special_tokens(text[len(ANSWER_OPEN) : -len(ANSWER_CLOSE)])
     if fence == "strip":
         text = strip_fence(text)
     try:
@@ -58,14 +59,16 @@ def typed_key(value: Any, any_order: bool = False) -> Any:
     Raises ValueError for what JSON cannot hold.
     """
     kind = type(value)
-    if kind is str or kind is int or value is None:  # the usual leaves first
-        return "number" if kind is int else kind, value
+    if kind is str or value is None:  # the usual leaves first
+        return kind, value
+    if kind is int:
+        return "number", value if -HASHED < value < HASHED else hex(value)
     if isinstance(value, (bool, str)):
         return bool if isinstance(value, bool) else str, value
     if isinstance(value, (int, float)):
         if isinstance(value, float) and not math.isfinite(value):
             raise ValueError(f"{value} is not JSON")
-        return "number", value
+        return ("number", value) if -HASHED < value < HASHED else ("number", hex(int(value)))
     if isinstance(value, (list, tuple)):
         items = [typed_key(v, any_order) for v in value]
         return "list", frozenset(Counter(items).items()) if any_order else tuple(items)

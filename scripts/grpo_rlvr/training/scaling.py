@@ -11,11 +11,12 @@ import os
 import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import takewhile
 from pathlib import Path
 
 from grpo_rlvr.config import Config
 from grpo_rlvr.errors import Problem
-from grpo_rlvr.training.server_address import HOST, address, of_this_machine
+from grpo_rlvr.training.server_address import HOST, address, of_this_machine, shown_address
 from grpo_rlvr.training.setup import Setup
 from grpo_rlvr.training.vllm_server import GPUS, section, serve_arguments, uses_server
 
@@ -133,7 +134,12 @@ def _serve_environment(config: Config, visible: str | None) -> dict[str, str]:
 
 
 def _gpus(first: int, end: int, visible: str | None) -> str:
-    return ",".join(map(str, range(first, end)) if visible is None else visible.split(",")[first:end])
+    return ",".join((list(map(str, range(end))) if visible is None else named_gpus(visible))[first:end])
+
+
+def named_gpus(visible: str) -> list[str]:
+    """The GPUs that `$CUDA_VISIBLE_DEVICES` names; as for CUDA itself, the first that is none ends the list."""
+    return list(takewhile(lambda name: name and not name.startswith("-"), (name.strip() for name in visible.split(","))))
 
 
 def _notes(config: Config, processes: int) -> list[str]:
@@ -145,8 +151,8 @@ def _notes(config: Config, processes: int) -> list[str]:
         f" x {setup.group}",
     ]
     if uses_server(config):
-        host, port = address(config)
-        where = f"{host}:{port}" if config.hardware.nodes == 1 or config.hardware.vllm_server is None else f"the last machine, port {port}"
+        own = config.hardware.nodes == 1 or config.hardware.vllm_server is None
+        where = shown_address(config) if own else f"the last machine, port {address(config)[1]}"
         started = "train.py starts and stops it" if section(config).start else "start it first; training waits vllm_server_timeout seconds for it"
         notes.append(f"vLLM's server: {where}; {started}")
         notes.append("whoever reaches that port can replace the weights and run code in the server: keep it from everyone but the training")
@@ -175,7 +181,7 @@ def launch_problems(config: Config, go: bool, visible: str | None = None) -> lis
     if go and (h.sharding or "").startswith("zero") and importlib.util.find_spec("deepspeed") is None:
         problems.append(Problem("hardware.sharding", f"{h.sharding} needs the package deepspeed", "run: pip install deepspeed, or take fsdp2"))
     if go and visible is not None and not config.grpo.get("use_cpu"):
-        named = len([name for name in visible.split(",") if name.strip()])
+        named = len(named_gpus(visible))
         if named < h.count:
             message = f"is {h.count}, and CUDA_VISIBLE_DEVICES={visible!r} leaves {named} to this run"
             problems.append(Problem("hardware.count", message, "set it to what the run may use, or unset CUDA_VISIBLE_DEVICES"))

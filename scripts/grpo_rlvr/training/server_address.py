@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import socket
-from urllib.parse import urlsplit
+from urllib.parse import SplitResult, urlsplit
 
 from grpo_rlvr.config import Config
 from grpo_rlvr.errors import Problem, UserError
@@ -20,6 +20,31 @@ def address(config: Config) -> tuple[str, int]:
     return host, config.setting("vllm_server_port")
 
 
+def shown_address(config: Config) -> str:
+    """Where the training looks for the server, for people."""
+    given = _given_url(config)
+    host, port = (given.hostname, given.port or 80) if given.hostname else address(config)
+    return f"{host}:{port}"
+
+
+def _given_url(config: Config) -> SplitResult:
+    return urlsplit(config.grpo.get("vllm_server_base_url") or "")
+
+
+def port_problems(config: Config) -> list[Problem]:
+    """Ports that no machine has, and one for two things."""
+    ports = {name: config.setting(name) for name in ("vllm_server_port", "vllm_group_port")}
+    problems = [
+        Problem(f"grpo.{name}", f"{port!r} is no port", "write one from 1024 to 65535")
+        for name, port in ports.items()
+        if not isinstance(port, int) or not 0 < port < 65536
+    ]
+    if not problems and len(set(ports.values())) == 1:
+        message = f"{ports['vllm_group_port']} is vllm_server_port too; requests and weights need a port each"
+        problems.append(Problem("grpo.vllm_group_port", message, "write another port"))
+    return problems
+
+
 def of_this_machine(host: str) -> dict[str, str]:
     """What keeps the training and a server at a loopback address off the network.
 
@@ -32,10 +57,11 @@ def of_this_machine(host: str) -> dict[str, str]:
 def reach_directly(config: Config) -> None:
     """Keep proxies out of the way to the server, for this process and those that it starts."""
     # TRL's client asks the environment for a proxy, and a company's knows nothing of this machine or of the machines beside it.
-    host = urlsplit(config.grpo.get("vllm_server_base_url") or "").hostname or address(config)[0]
+    host = _given_url(config).hostname or address(config)[0]
     for name in ("no_proxy", "NO_PROXY"):
         others = [known for known in os.environ.get(name, "").split(",") if known.strip() not in ("", host)]
-        os.environ[name] = ",".join([*others, host])
+        if os.environ.get(name, "").strip() != "*":  # which counts only where it stands alone
+            os.environ[name] = ",".join([*others, host])
 
 
 def check_port(host: str, port: int, setting: str) -> None:

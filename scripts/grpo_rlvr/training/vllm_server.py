@@ -21,7 +21,7 @@ from grpo_rlvr.errors import MissingError, Problem
 from grpo_rlvr.inspection.model_files import model_folder
 from grpo_rlvr.sections import VllmServerSection
 from grpo_rlvr.training.process import is_main_process
-from grpo_rlvr.training.server_address import LOOPBACK, address, check_port, of_this_machine, reach_directly
+from grpo_rlvr.training.server_address import LOOPBACK, address, check_port, of_this_machine, port_problems, reach_directly
 from grpo_rlvr.visible import visible
 
 GUARD = Path(__file__).with_name("vllm_guard.py")
@@ -227,9 +227,7 @@ def server_problems(config: Config) -> list[Problem]:
     if server.start and address(config)[0] not in LOOPBACK:
         message = f"{address(config)[0]} is open to others: who reaches the server can replace its weights and run code in it"
         problems.append(Problem("grpo.vllm_server_host", message, "delete the line (127.0.0.1)"))
-    if server.start and address(config)[1] == config.setting("vllm_group_port"):
-        message = f"{address(config)[1]} is vllm_server_port too; requests and weights need a port each"
-        problems.append(Problem("grpo.vllm_group_port", message, "write another port"))
+    problems += port_problems(config)
     if server.start and config.hardware.nodes > 1:
         message = f"start is for one machine; nodes is {config.hardware.nodes}"
         problems.append(Problem("hardware.vllm_server.start", message, "set start: false; train.py --launch starts the server on the last machine"))
