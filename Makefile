@@ -37,8 +37,8 @@ test-vllm: $(VLLM_VENV)/.ready
 # What works without torch and TRL, with nothing installed but what it names; in CI on the newest Python that is there.
 test-light: $(LIGHT_VENV)/.ready
 	$(LIGHT_VENV)/bin/python -m pytest --numprocesses $(JOBS) --dist worksteal -m 'not model and not vllm' $(LIGHT_TESTS) $(ARGS)
-LIGHT_TESTS = tests/memory tests/diagnosis tests/inspection tests/rewards tests/test_cli.py tests/test_completions.py tests/test_config.py \
-  tests/test_config_schema.py tests/test_grpo_section.py tests/test_portable.py tests/test_trl_settings.py
+LIGHT_TESTS = tests/memory tests/diagnosis tests/rewards tests/inspection/test_run.py tests/inspection/test_gate.py tests/inspection/test_probes.py \
+  tests/inspection/test_page.py tests/inspection/test_matching.py tests/test_cli.py tests/test_completions.py tests/test_config.py tests/test_portable.py
 
 # Whether a release of TRL does. The scripts refuse one outside the range in pyproject.toml: widen that first, and keep it if all pass.
 test-trl: $(VENV)/.test-ready
