@@ -102,8 +102,8 @@ def test_a_server_has_gpus_of_its_own(tmp_path):
 
 
 def test_a_server_elsewhere_is_named_as_it_is_written(tmp_path):
-    loaded = config(tmp_path, "{}", SERVER + ", vllm_server_base_url: 'http://gpu7.example.org:9000/v1'")
-    assert "# vLLM's server: gpu7.example.org:9000; start it first" in text(plan(loaded, "train.py"))
+    loaded = config(tmp_path, "{}", SERVER + ", vllm_server_base_url: 'http://gpu7:9000/v1'")
+    assert "# vLLM's server: gpu7:9000; start it first" in text(plan(loaded, "train.py"))
 
 
 def test_on_several_machines_the_server_has_the_last(tmp_path):

@@ -182,11 +182,11 @@ def test_nothing_of_a_server_of_this_machine_listens_on_the_network(tmp_path, po
 
 @pytest.mark.parametrize(
     ("grpo", "host"),
-    [("", "127.0.0.1"), (", vllm_server_host: node7", "node7"), (", vllm_server_base_url: 'http://node8.example.org:8000'", "node8.example.org")],
+    [("", "127.0.0.1"), (", vllm_server_host: node7", "node7"), (", vllm_server_base_url: 'http://n8:8000'", "n8")],
 )
 def test_the_server_is_asked_past_every_proxy(tmp_path, grpo, host):
     requests = pytest.importorskip("requests")
-    os.environ.update({"HTTP_PROXY": "http://proxy.example.org:3128", "http_proxy": "http://proxy.example.org:3128", "no_proxy": "there.example.org"})
+    os.environ.update({"HTTP_PROXY": "http://px:3128", "http_proxy": "http://px:3128", "no_proxy": "there.example.org"})
     assert requests.utils.get_environ_proxies(f"http://{host}:8000") != {}
     for _ in range(2):
         with vllm_server(config(tmp_path, SERVER.replace("2048", "2048" + grpo)), tmp_path / "logs") as server:
@@ -194,7 +194,7 @@ def test_the_server_is_asked_past_every_proxy(tmp_path, grpo, host):
     assert os.environ["no_proxy"] == f"there.example.org,{host}" and os.environ["NO_PROXY"] == host
     os.environ.update({"no_proxy": "*", "NO_PROXY": "*"})  # nothing goes through a proxy; beside another name it would say nothing
     with vllm_server(config(tmp_path, SERVER.replace("2048", "2048" + grpo)), tmp_path / "logs"):
-        assert requests.utils.get_environ_proxies("http://elsewhere.example.org") == {}
+        assert requests.utils.get_environ_proxies("http://far") == {}
 
 
 def test_scale_out_is_asked_of_a_vllm_that_knows_it(tmp_path, monkeypatch):
