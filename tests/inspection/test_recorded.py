@@ -8,6 +8,7 @@ from grpo_rlvr.data import load_rows
 from grpo_rlvr.errors import UserError
 from grpo_rlvr.inspection.recorded import import_recorded
 from grpo_rlvr.inspection.recorded_file import read_recorded
+from grpo_rlvr.inspection.run import run_inspection
 from grpo_rlvr.rewards import build_rewards
 
 
@@ -65,6 +66,55 @@ def test_all_bad_lines_are_reported_with_numbers(read):
     assert "needs the column answer" in said["recorded.jsonl line 6"]
     assert said["recorded.jsonl line 7"].count(";") == 2
     assert "missing" in said["recorded.jsonl line 9"]
+
+
+@pytest.mark.parametrize("tokens", [10**400, 2**31 + 1, -1, 1.5, True])
+def test_a_length_that_no_text_has_is_refused_with_its_line(read, tokens):
+    with pytest.raises(UserError, match=r"line 2.*not a count") as caught:
+        read({"prompt_index": 0, "completion": "a", "tokens": 2**31}, {"prompt_index": 0, "completion": "a", "tokens": tokens})
+    assert len(str(caught.value)) < 3000
+
+
+def test_beside_a_row_number_the_row_s_own_prompt_counts(read):
+    user = {"role": "user", "content": "11+5=?"}
+    samples = read(
+        {"prompt_index": 1, "prompt": None, "completion": "a"},  # as in a Parquet file: not given
+        {"prompt_index": 1, "prompt": "11+5=?", "completion": "a"},
+        {"prompt_index": 1, "prompt": [{"role": "system", "content": "s"}, user], "completion": "a"},
+    )
+    assert [s["prompt"] for s in samples] == ["11+5=?"] * 3
+
+
+@pytest.mark.parametrize(
+    ("prompt", "said"),
+    [
+        (5, "neither text nor a list of messages"),
+        ({}, "neither text nor a list of messages"),
+        ([], "prompt_index says row 1, and the prompt is in no row of the training data"),
+        ([5], "in no row of the training data"),
+        ("", "in no row of the training data"),
+        ("13+5=?", "prompt_index says row 1, and the prompt is that of row 3: mend one of the two"),
+    ],
+)
+def test_a_prompt_that_is_not_the_row_s_is_refused_with_its_line(read, prompt, said):
+    with pytest.raises(UserError) as caught:
+        read({"prompt_index": 0, "completion": "fine"}, {"prompt_index": 1, "prompt": prompt, "completion": "a"})
+    first = caught.value.problems[0]
+    assert first.where == "recorded.jsonl line 2" and said in first.message
+
+
+@pytest.mark.parametrize("extra", [{"prompt_index": 1, "prompt": None}, {"prompt_index": 1, "prompt": 5}, {"answer": "16", "prompt": 5}])
+def test_run_with_a_prompt_that_is_none_writes_nothing_and_does_not_crash(project, extra):
+    path = project.record()
+    key = {} if "prompt_index" in extra else {"match": "answer"}
+    lines = [json.dumps({"completion": "<answer>16</answer>", **extra})]
+    path.write_text("\n".join(lines) + "\n")
+    if extra["prompt"] is None:
+        assert run_inspection(project.write(), completions=path, quiet=True, **key)["signal"]["success"]["passed"] == 1
+        return
+    with pytest.raises(UserError, match="line 1"):
+        run_inspection(project.write(), completions=path, quiet=True, **key)
+    assert not (project.inspection / "samples.jsonl").exists()
 
 
 def test_completions_take_the_form_of_training(read):

@@ -6,6 +6,7 @@ import json
 from collections.abc import Sequence
 
 from grpo_rlvr.completions import completion_text
+from grpo_rlvr.data_files import row_number
 from grpo_rlvr.errors import Problem, UserError
 from grpo_rlvr.inspection.jsonl import Line, canonical
 from grpo_rlvr.inspection.placing import OWN_KEYS, place
@@ -17,12 +18,13 @@ FORMAT = """FILE.jsonl, one JSON object a line (or FILE.parquet with the same co
   "prompt_index"  number of the row of data.train that it answers, from 0 as in the file; or
   COLUMN          with --match COLUMN: a value that one row of data.train has there (12 and "12" are equal); or
   "prompt"        the prompt itself, text or messages; without gold columns in the line,
-                  those of the training row with this prompt are taken
+                  those of the training row with this prompt are taken (beside a row's number it must be that row's)
   "finish"        "stop", "length" or "unknown" (if left out)
   "tokens"        length of the completion in tokens, if known
   "step"          of completions of a run: the step that wrote them
   any other key   a gold column, used instead of the training row's"""
 SHOWN = 20
+MOST_TOKENS = 2**31  # no model writes so much: a larger count is a slip, and arithmetic on it may fail
 
 
 def checked_samples(lines: Sequence[Line], name: str, rewards: Sequence, rows: Sequence[dict], source: Source | None = None) -> list[dict]:
@@ -36,7 +38,7 @@ def checked_samples(lines: Sequence[Line], name: str, rewards: Sequence, rows: S
     new_prompts: dict[str, int] = {}
     problems, samples = [], []
     for line in lines:
-        message = line.problem or _line_problem(line.value, len(rows))
+        message = line.problem or _line_problem(line.value, len(rows)) or _row_problem(line.value, rows, by_prompt)
         sample = None
         if not message:
             sample = _sample(_whole_characters(line.value), rows, by_prompt, new_prompts)
@@ -92,9 +94,30 @@ def _line_problem(row: dict, count: int) -> str:
         said.append("neither a prompt nor a prompt_index" if "prompt" not in row else "the prompt is neither text nor a list of messages, or empty")
     if finish not in ("stop", "length", "unknown"):
         said.append(f"finish is {finish!r}, not stop, length or unknown")
-    if tokens is not None and (not isinstance(tokens, int) or isinstance(tokens, bool) or tokens < 0):
-        said.append(f"tokens is {tokens!r}, not a count")
+    if tokens is not None and (type(tokens) is not int or not 0 <= tokens <= MOST_TOKENS):
+        said.append(f"tokens is {str(tokens)[:40]}, not a count from 0 to {MOST_TOKENS}")
     return "; ".join(s for s in said if s)
+
+
+def _row_problem(row: dict, rows: Sequence[dict], by_prompt: dict[str, int]) -> str:
+    """Of a line that names its row by number and has a prompt too: which of the two would be believed?"""
+    if "prompt_index" not in row or row.get("prompt") is None:
+        return ""
+    index, given, own = row["prompt_index"], row["prompt"], rows[row["prompt_index"]]["prompt"]
+    if not isinstance(given, str | list):
+        return "the prompt is neither text nor a list of messages (beside prompt_index it may be left out)"
+    if canonical(given) == canonical(own) or _asked(given) == _asked(own):
+        return ""
+    number, other = row_number(rows[index], index), by_prompt.get(canonical(given))
+    whose = "in no row of the training data" if other is None else f"that of row {row_number(rows[other], other)}"
+    return f"prompt_index says row {number}, and the prompt is {whose}: mend one of the two, or leave the prompt out"
+
+
+def _asked(prompt: str | list) -> str:
+    """A prompt as messages without the system message that `data.system_prompt` puts in front."""
+    messages = [{"role": "user", "content": prompt}] if isinstance(prompt, str) else prompt
+    begins = bool(messages) and isinstance(messages[0], dict) and messages[0].get("role") == "system"
+    return canonical(messages[1:] if begins else messages)
 
 
 def _completion_problem(completion: object) -> str:
@@ -122,7 +145,6 @@ def _sample(row: dict, rows: Sequence[dict], by_prompt: dict[str, int], new_prom
         index = new_prompts.setdefault(canonical([prompt, own]), len(rows) + len(new_prompts))
     else:
         prompt, base = rows[index]["prompt"], {k: v for k, v in rows[index].items() if k != "prompt"}
-    prompt = row.get("prompt", prompt)
     return {
         "prompt_index": index,
         "prompt": prompt,
