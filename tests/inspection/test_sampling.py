@@ -334,6 +334,48 @@ def test_random_weights_are_named_before_sft_and_the_number_is_kept(project, tin
 
 
 @pytest.mark.model
+def test_what_was_measured_outlives_a_run_that_is_killed_while_it_scores(project, tiny_model, monkeypatch):
+    config = project.write(model=str(tiny_model))
+    with monkeypatch.context() as patch:
+        patch.setattr("grpo_rlvr.inspection.run.score_samples", lambda *args: (_ for _ in ()).throw(Stop))
+        with pytest.raises(Stop):
+            run_inspection(config, quiet=True)
+    assert len(load_samples(project.inspection)) == 16 and not (project.inspection / "signal.json").exists()
+    signal = run_inspection(config, quiet=True)["signal"]
+    assert signal["first_token"]["prompts"] == 4 and "untrained" in signal["notes"][0]
+    # Damaged, or of another model: nothing is known, and nothing fails.
+    for text in ("{", "[]", '{"first_token": 1}', '{"entropy": "x", "model": 3}'):
+        (project.inspection / "signal.json").unlink()
+        (project.inspection / "first_token.json").write_text(text)
+        assert run_inspection(config, quiet=True)["signal"]["first_token"] is None
+
+
+@pytest.mark.model
+@pytest.mark.parametrize("drawn_only", [False, True])
+def test_weights_that_are_no_numbers_are_an_error_of_the_model(project, tiny_model, monkeypatch, drawn_only):
+    torch = pytest.importorskip("torch")
+    model, tokenizer = load(tiny_model)
+    with torch.no_grad():
+        model.model.norm.weight.fill_(float("nan"))
+    if drawn_only:  # only some prompts may lead there
+        monkeypatch.setattr("grpo_rlvr.inspection.backends.local.measure_first_token", lambda *args: None)
+    with pytest.raises(UserError, match=r"model.name_or_path.*no finite probabilities") as caught:
+        run_inspection(project.write(model=str(tiny_model)), model=model, tokenizer=tokenizer, quiet=True)
+    assert caught.value.kind == "model" and "NaN" in str(caught.value)
+
+
+@pytest.mark.model
+def test_a_folder_without_tokenizer_files_is_an_error_of_the_model(project, tiny_model):
+    folder = project.folder / "bare"
+    folder.mkdir()
+    for name in ("config.json", "generation_config.json", "model.safetensors"):
+        (folder / name).write_bytes((tiny_model / name).read_bytes())
+    with pytest.raises(UserError, match=r"model.name_or_path.*no token.*10\+5|model.name_or_path.*no token") as caught:
+        run_inspection(project.write(model="./bare"), quiet=True)
+    assert caught.value.kind == "model" and "tokenizer" in caught.value.problems[0].fix
+
+
+@pytest.mark.model
 def test_weights_that_are_sure_of_something_are_not_called_untrained(project, tiny_model):
     model, tokenizer = load(tiny_model)
     result = run_inspection(project.write(model=str(tiny_model)), model=taught(model, 9), tokenizer=tokenizer, quiet=True)

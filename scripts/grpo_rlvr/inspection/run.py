@@ -65,12 +65,12 @@ def run_inspection(
     check_rows(rewards, rows)
     dataset = check_dataset(rewards, rows, threshold=config.inspection.pass_threshold)
     repeats = repeat_findings(rows, {column for reward in rewards for column in reward.columns}, "data.train")
-    folder, inspection, measured = config.inspection_folder, config.inspection, {}
+    folder, inspection = config.inspection_folder, config.inspection
     with locked(folder):
         if completions is not None:
             samples = import_recorded(Path(completions), config, rewards, rows, match)
         elif redraw or backend or (samples := recorded_before(config, rewards, rows)) is None:
-            samples = draw_samples(config, rows, backend=backend, redraw=redraw, model=model, tokenizer=tokenizer, quiet=quiet, measured=measured)
+            samples = draw_samples(config, rows, backend=backend, redraw=redraw, model=model, tokenizer=tokenizer, quiet=quiet)
         scores, seconds = score_samples(rewards, samples, inspection.pass_threshold)
         save_scores(folder, scores_header(config, rewards, samples), scores)
         labels = _labels(folder, samples, scores, inspection.reviewers)
@@ -80,7 +80,7 @@ def run_inspection(
         signal = signal_of_step(signal_of(samples, scores, config.num_generations, golds), step_of(header))
         if signal["success"]["passed"] == 0 and (said := payment(rewards, rows, dataset)):
             signal["reason"] += f"; {said}"
-        signal = with_model(signal, first_token_of(folder, header, measured.get("first_token")))
+        signal = with_model(signal, first_token_of(folder, header))
         probes = with_waivers(run_probes(rewards, samples, scores, inspection.pass_threshold, labels), inspection.accept)
         chosen = select_rows(samples, scores, inspection.read, inspection.seed, keep=labels, weights=load_weights(folder))
         save_selection(folder, chosen, inspection.seed, len(samples))

@@ -17,6 +17,7 @@ from grpo_rlvr.inspection.fingerprint import same
 from grpo_rlvr.inspection.jsonl import sha256
 from grpo_rlvr.inspection.model_files import model_part
 from grpo_rlvr.inspection.samples import COMPARED, SampleIds, append_samples, make_header, peek_header, start_samples
+from grpo_rlvr.inspection.signal_model import keep_first_token
 
 
 def draw_prompts(count: int, wanted: int, seed: int) -> list[int]:
@@ -56,7 +57,6 @@ def draw_samples(
     model: Any = None,
     tokenizer: Any = None,
     quiet: bool = False,
-    measured: dict | None = None,
 ) -> list[dict]:
     """Fill `samples.jsonl` and return its samples; goes on where an interrupted run stopped, and draws nothing if all are there.
 
@@ -64,7 +64,6 @@ def draw_samples(
         backend: one of `BACKENDS`; None means the config's, else the one that drew the samples there, else the default.
         redraw: set samples of another backend aside instead of refusing.
         model, tokenizer: the config's model, if the caller has loaded it already; left as it was found.
-        measured: gets `first_token`, what a backend that holds the model measured of it; not where no sample is missing.
 
     Raises:
         UserError: another backend drew the samples that are there, under the same settings.
@@ -105,8 +104,8 @@ def draw_samples(
     missing = [b for b in batches if b.start >= len(samples) and b.start not in waiting]
     if missing:
         with engine, progress("sampling", len(plan), done=there, quiet=quiet) as advance:
-            if measured is not None and hasattr(engine, "first_token"):
-                measured["first_token"] = engine.first_token([rows[i]["prompt"] for i in dict.fromkeys(plan)])
+            if hasattr(engine, "first_token"):
+                keep_first_token(folder, header, engine.first_token([rows[i]["prompt"] for i in dict.fromkeys(plan)]))
             for batch, completions in engine.draw(missing):
                 done = [_row(rows, plan, batch, k, one) for k, one in enumerate(completions)]
                 if batch.start == len(samples):

@@ -8,9 +8,12 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from grpo_rlvr.cli import write_json
+from grpo_rlvr.errors import Problem, UserError
 from grpo_rlvr.inspection.jsonl import sha256
 
 PROMPTS = 8
+FILE = "first_token.json"
 # Share of ln(vocabulary). Random weights are near 1: all tokens are about as likely. A trained model chooses between a few.
 UNTRAINED = 0.9
 
@@ -21,6 +24,9 @@ def measure_first_token(model: Any, prompts: Sequence[Sequence[int]]) -> dict:
     Args:
         model: in evaluation mode, under the caller's no_grad and precision.
         prompts: token ids, passed one at a time: without padding no architecture needs positions of its own, and memory is that of one prompt.
+
+    Raises:
+        UserError: its logits are no numbers.
     """
     import torch
 
@@ -29,12 +35,31 @@ def measure_first_token(model: Any, prompts: Sequence[Sequence[int]]) -> dict:
     entropies = []
     for ids in prompts[:PROMPTS]:
         logits = model(input_ids=torch.tensor([list(ids)], device=model.device), use_cache=False, **narrow).logits[0, -1].float()
+        if logits.isnan().any() or logits.isposinf().any() or not logits.isfinite().any():  # minus infinity is a token that it never writes
+            raise no_probabilities()
         entropies.append(torch.distributions.Categorical(logits=logits).entropy().item())
     return {"entropy": math.fsum(entropies) / len(entropies), "uniform": math.log(logits.shape[-1]), "prompts": len(entropies)}
 
 
-def first_token_of(folder: Path, header: Mapping | None, measured: dict | None) -> dict | None:
-    """What was `measured` when these samples were drawn: now, or by an earlier run that wrote it to signal.json.
+def no_probabilities() -> UserError:
+    """The error for weights of which nothing can be drawn."""
+    message = "the model gives no finite probabilities (NaN or infinity): nothing can be drawn from it"
+    fix = "give weights that are whole (a run that diverged may have saved NaN), or another model.dtype if they overflow in this one"
+    return UserError("model", Problem("model.name_or_path", message, fix))
+
+
+def keep_first_token(folder: Path, header: Mapping, measured: Mapping | None) -> None:
+    """Write down what was measured as soon as it is: a run that ends before signal.json is there never loads the model again.
+
+    Args:
+        header: of the samples that are drawn from this model.
+    """
+    if measured is not None:
+        write_json(folder / FILE, "first-token", 1, {**measured, "model": sha256(header["fingerprint"].get("model"))})
+
+
+def first_token_of(folder: Path, header: Mapping | None) -> dict | None:
+    """What was measured of the model that drew these samples: by this run or an earlier one.
 
     Args:
         header: of the samples; None, or of another backend than transformers, has nothing.
@@ -42,13 +67,15 @@ def first_token_of(folder: Path, header: Mapping | None, measured: dict | None) 
     if header is None or header["sampling"].get("backend") != "transformers":
         return None
     model = sha256(header["fingerprint"].get("model"))
-    if measured is not None:
-        return {**measured, "model": model}
-    try:
-        before = json.loads((folder / "signal.json").read_text(encoding="utf-8")).get("first_token")
-    except (OSError, ValueError, AttributeError):
-        return None
-    return before if isinstance(before, dict) and before.get("model") == model else None
+    for name, part in ((FILE, None), ("signal.json", "first_token")):  # an older version wrote the latter only
+        try:
+            found = json.loads((folder / name).read_text(encoding="utf-8"))
+            found = found if part is None else found[part]
+            if found["model"] == model:
+                return {"entropy": float(found["entropy"]), "uniform": float(found["uniform"]), "prompts": int(found["prompts"]), "model": model}
+        except (OSError, ValueError, KeyError, TypeError):
+            continue
+    return None
 
 
 def with_model(signal: dict, first: dict | None) -> dict:

@@ -15,7 +15,7 @@ from grpo_rlvr.inspection.backends.backend import Batch, Drawn
 from grpo_rlvr.inspection.backends.tokens import TokenForm
 from grpo_rlvr.inspection.jsonl import sha256
 from grpo_rlvr.inspection.model_files import model_folder
-from grpo_rlvr.inspection.signal_model import PROMPTS, measure_first_token
+from grpo_rlvr.inspection.signal_model import PROMPTS, measure_first_token, no_probabilities
 
 INSTALL = "pip install torch transformers"
 
@@ -136,6 +136,10 @@ class TransformersBackend:
             raise MissingError(
                 "memory", Problem("inspection.batch_size", f"{len(ids)} completions at once do not fit into the GPU's memory", fix)
             ) from exc
+        except RuntimeError as exc:
+            if "probability tensor" not in str(exc):  # torch's words for logits that are NaN or infinite
+                raise
+            raise no_probabilities() from exc
         rows = [self._cut(row) for row in output[:, width:].tolist()]
         finishes = ["stop" if row and row[-1] in {*self.eos, self.pad} else "length" for row in rows]
         completions = self.form.decode(batch.prompts, ids, rows)

@@ -15,6 +15,15 @@ class TokenForm:
         self.tokenizer, self.template_kwargs = tokenizer, dict(sampling.get("chat_template_kwargs") or {})
 
     def encode(self, prompts: Sequence[str | list[dict]]) -> list[list[int]]:
+        """The token ids of each prompt. Raises UserError for a prompt that has none: a model cannot go on from nothing."""
+        found = self._encoded(prompts)
+        if empty := [prompt for prompt, ids in zip(prompts, found, strict=True) if not len(ids)]:
+            message = f"its tokenizer makes no token of {len(empty)} of {len(prompts)} prompts, e.g. {str(empty[0])[:80]!r}"
+            fix = "give the folder that save_pretrained wrote, the tokenizer's files (tokenizer.json) included"
+            raise UserError("model", Problem("model.name_or_path", message, fix))
+        return found
+
+    def _encoded(self, prompts: Sequence[str | list[dict]]) -> list[list[int]]:
         if isinstance(prompts[0], str):
             return self.tokenizer(text=list(prompts))["input_ids"]
         if not self.tokenizer.chat_template:
