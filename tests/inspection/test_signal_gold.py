@@ -200,6 +200,41 @@ def test_without_a_tokenizer_nothing_is_said_of_lengths(project, monkeypatch):
     assert run_inspection(project.write(), completions=project.record([[0, 1]] * 4), quiet=True)["signal"]["gold_length"] is None
 
 
+def test_padding_and_truncation_of_the_tokenizer_are_no_tokens_of_the_gold(project):
+    tokenizers = pytest.importorskip("tokenizers")
+    write_tokenizer(project.folder / "model")
+    file = str(project.folder / "model" / "tokenizer.json")
+    loaded = tokenizers.Tokenizer.from_file(file)
+    loaded.enable_padding(length=64, pad_id=0, pad_token=" ")
+    loaded.save(file)
+    assert token_counter(project.write(model="./model"))("<answer>15</answer>") == 19
+    loaded.no_padding()
+    loaded.enable_truncation(max_length=4)
+    loaded.save(file)
+    assert token_counter(project.write(model="./model"))("<answer>15</answer>") == 19
+
+
+def test_a_gold_that_the_tokenizer_cannot_take_is_not_measured(project):
+    tokenizers = pytest.importorskip("tokenizers")
+    write_tokenizer(project.folder / "model")
+    count = token_counter(project.write(model="./model"))
+    assert count("\ud800") is None and count("ab") == 2
+
+    def slow(text, **options):
+        raise TypeError(text)
+
+    assert token_counter(project.write(model="./model"), slow)("ab") is None
+    # The row is left out, the others count; of forms that can be counted the shortest does.
+    assert measure_golds([exact()], [*ROWS, {"prompt": "?", "answer": "\ud800"}], count, 20)["rows"] == 3
+    assert measure_golds([exact()], ROWS, lambda text: None, 20) is None
+    # No unknown token: nothing of the gold has a place in its vocabulary.
+    tokenizers.Tokenizer(tokenizers.models.WordLevel({"a": 0})).save(str(project.folder / "model" / "tokenizer.json"))
+    (project.folder / "train.jsonl").write_text('{"prompt": "a", "answer": "\\ud800"}\n{"prompt": "b", "answer": "x"}\n')
+    (project.folder / "recorded.jsonl").write_text('{"prompt_index": 0, "completion": "<answer>x</answer>"}\n')
+    result = run_inspection(project.write(model="./model"), completions=project.folder / "recorded.jsonl", quiet=True)
+    assert result["signal"]["gold_length"] is None
+
+
 def test_a_hub_model_s_tokenizer_is_taken_from_the_cache_and_never_fetched(project, monkeypatch):
     hub = pytest.importorskip("huggingface_hub")
     write_tokenizer(project.folder / "cached")

@@ -16,19 +16,35 @@ from grpo_rlvr.rewards.registry import BuiltReward
 MANY = 0.1  # share of the rows whose gold does not fit, from which on the limit is wrong and not those rows
 ROOM = 2  # a limit that holds the longest gold so often is not what keeps a short answer from ending
 
-Count = Callable[[str], int]
+Count = Callable[[str], int | None]  # None: the tokenizer cannot take this text
 
 
 def token_counter(config: Config, tokenizer: Any = None) -> Count | None:
     """How many tokens a text has, by the model's tokenizer if that is at hand: one that is loaded, or a file on this disk. No network, no torch."""
     if tokenizer is not None:
-        return lambda text: len(tokenizer(text, add_special_tokens=False)["input_ids"])
+        return _or_none(lambda text: len(tokenizer(text, add_special_tokens=False)["input_ids"]))
     try:
         file = _tokenizer_file(config)
         loaded = importlib.import_module("tokenizers").Tokenizer.from_file(str(file)) if file is not None else None
     except Exception:  # not installed, or no such file; tokenizers has no type of its own for a file it cannot read
         return None
-    return None if loaded is None else lambda text: len(loaded.encode(text, add_special_tokens=False).ids)
+    if loaded is None:
+        return None
+    loaded.no_padding()  # a file may fix both, and neither is a token of the gold
+    loaded.no_truncation()
+    return _or_none(lambda text: len(loaded.encode(text, add_special_tokens=False).ids))
+
+
+def _or_none(count: Callable[[str], int]) -> Count:
+    """Half a surrogate pair, or a word that a vocabulary without an unknown token lacks: tokenizers raises types of many kinds, and plain Exception."""
+
+    def counted(text: str) -> int | None:
+        try:
+            return count(text)
+        except Exception:
+            return None
+
+    return counted
 
 
 def _tokenizer_file(config: Config) -> Path | None:
@@ -58,8 +74,10 @@ def measure_golds(rewards: Sequence[BuiltReward], rows: Sequence[dict], count: C
         certain &= not (forms_by_row and callable(getattr(reward.function, "honest_forms_of_row", None)))
         for i, forms in forms_by_row.items():
             length = count(min(forms, key=len))
-            if length > limit:
-                length = min(map(count, forms))
+            if length is None or length > limit:
+                length = min((n for n in map(count, forms) if n is not None), default=None)
+            if length is None:
+                continue
             needs[i] = max(needs.get(i, (0, "")), (length, reward.name))
     if not needs:
         return None
