@@ -36,7 +36,7 @@ def token_counter(config: Config, tokenizer: Any = None) -> Count | None:
 
 
 def _or_none(count: Callable[[str], int]) -> Count:
-    """Half a surrogate pair, or a word that a vocabulary without an unknown token lacks: tokenizers raises types of many kinds, and plain Exception."""
+    """For half a surrogate pair, or a word that a vocabulary without an unknown token lacks, tokenizers raises types of many kinds."""
 
     def counted(text: str) -> int | None:
         try:

@@ -17,11 +17,12 @@ from typing import Any
 from grpo_rlvr.errors import GrpoRlvrError, Problem, UserError
 from grpo_rlvr.rewards.base import Reward
 from grpo_rlvr.rewards.library_files import builtin_source_files
+from grpo_rlvr.rewards.own_methods import guarded
 from grpo_rlvr.rewards.wrapped import wrapped_rewards
 
 # What TRL hands over besides the data's columns.
 CALL_ARGUMENTS = ("prompts", "completions", "completion_ids", "trainer_state", "log_extra", "log_metric", "environments")
-OF_THE_DATA_CHECK = ("honest_forms", "honest_forms_of_row", "clearly_different", "decoys", "test_count", "read_gold", "correctness")
+OF_THE_DATA_CHECK = ("honest_forms", "honest_forms_of_row", "clearly_different", "decoys", "test_count", "words_needed", "read_gold", "correctness")
 _loading = threading.Lock()
 _folders: set[Path] = set()  # where user files were loaded from
 _brought: dict[Path, set[Path]] = {}  # a user's file -> the files of the modules that came with its import
@@ -89,15 +90,21 @@ class UserReward:
         own = getattr(self.function, "gold_problem", None)
         if not callable(own):
             return None
-        try:
-            return own(row)
-        except (Exception, SystemExit) as exc:
-            raise UserError("reward", Problem(self.__name__, f"its gold_problem raises {type(exc).__name__}: {exc}")) from exc
+        return guarded(self.__name__, "gold_problem", own, self.path)(row)
 
     def __getattr__(self, name: str) -> Any:
         # The function's own methods for the data check, where it is an object that has them.
         if name in OF_THE_DATA_CHECK and "function" in self.__dict__:
-            return getattr(self.function, name)
+            try:
+                own = getattr(self.function, name)
+            except AttributeError:
+                raise
+            except (Exception, SystemExit) as exc:  # a property
+                raise UserError("reward", Problem(self.__name__, f"its {name} raises {type(exc).__name__}: {exc}")) from exc
+            if name == "correctness":
+                return own
+            if callable(own):
+                return guarded(self.__name__, name, own, self.path)
         raise AttributeError(name)
 
     def __getstate__(self) -> dict:
