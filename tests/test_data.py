@@ -111,11 +111,15 @@ def test_a_column_missing_from_the_data_is_an_error_naming_those_that_are_there(
         rows_of(project, [{"prompt": "a", "answer": "1"}], config_edit=("data: {", "data: {columns: {answer: solution}, "))
 
 
+TURNS = [{"role": "assistant", "content": "a"}]
+
+
 @pytest.mark.parametrize(
     ("row", "columns", "words"),
     [
         ({"prompt": "p", "chosen": "a", "rejected": "b"}, "{}", ["preference data (chosen, rejected)", "DPOTrainer", "data.columns: {answer: NAME}"]),
-        ({"prompt": "p", "chosen": "a", "rejected": "b"}, "{answer: chosen}", ["'chosen' is no gold", "DPOTrainer"]),
+        ({"prompt": "p", "chosen": TURNS, "rejected": TURNS}, "{answer: chosen}", ["'chosen' is no gold", "DPOTrainer"]),
+        ({"prompt": "p", "chosen": "a", "rejected": "b", "other": "c"}, "{note: other}", ["preference data (chosen, rejected)", "DPOTrainer"]),
         ({"prompt": "p", "completion": "a", "label": False}, "{}", ["preference data (completion, label)", "KTOTrainer"]),
         ({"prompt": "p", "completion": "a", "label": False}, "{answer: label}", ["'label' is no gold", "KTOTrainer"]),
         ({"messages": [{"role": "user", "content": "q"}, {"role": "assistant", "content": "a"}]}, "{prompt: messages}", ["SFTTrainer"]),
@@ -129,6 +133,20 @@ def test_data_for_another_way_of_training_is_named_with_its_trainer(project, row
     assert problem.where == "data.train"
     for word in words:
         assert word in str(problem)
+
+
+@pytest.mark.parametrize(
+    ("row", "columns", "gold"),
+    [
+        ({"prompt": "true?", "completion": "a text to judge", "label": False}, "{answer: label, context: completion}", False),
+        ({"prompt": "A or B?", "chosen": "A", "rejected": "B"}, "{answer: chosen}", "A"),
+        ({"prompt": "A or B?", "chosen": 1, "rejected": 2}, "{answer: chosen}", 1),
+    ],
+)
+def test_a_gold_that_is_mapped_by_hand_is_taken_at_its_word(project, row, columns, gold):
+    write_rows(project / "eval.jsonl", [row])
+    rows = rows_of(project, [row], config_edit=("data: {", f"data: {{columns: {columns}, "))
+    assert rows[0]["answer"] == gold
 
 
 def test_preference_data_with_golds_of_its_own_is_read(project):

@@ -32,6 +32,48 @@ def test_only_what_a_reward_reads_is_a_gold():
     assert find_repeats(data, set()).two_golds == [] and find_repeats(data, {"answer"}).two_golds == [(0, 1)]
 
 
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("5", "5.0"),
+        (5, "5"),
+        (5, 5.0),
+        ("1e2", " 100 "),
+        (0.1, "0.1"),
+        ('{"a": 1, "b": [1, "x"]}', '{"b":[1.0,"x"],"a":1}'),
+        ("[true, null]", "[ true,null ]"),
+    ],
+)
+def test_one_value_written_in_two_ways_is_one_gold(one, other):
+    assert find_repeats(rows(("a", one), ("a", other)), {"answer"}).two_golds == []
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("5", "5.0000000000000000001"),
+        ("0.1", "0.10000000000000001"),
+        ("1", "true"),
+        (1, True),
+        ('{"a": 1}', '{"a": true}'),
+        ('{"a": "5"}', '{"a": 5}'),
+        ("[1, 2]", "[2, 1]"),
+        ('{"a": 1}', '{"a": 1, "b": null}'),
+        ("x", "X"),
+        ("yes", "yes."),
+        ("NaN", "nan"),
+        ("1" * 5000, "1" * 4999 + "2"),
+        ("1e9999999999999999999", "2e9999999999999999999"),
+        ("[" * 100_000, "[" * 99_999),
+        (None, "5"),
+        (["5"], ["5.0"]),
+        ("\\frac{1}{2}", "\\frac{2}{4}"),  # what LaTeX means only the math reward knows
+    ],
+)
+def test_two_values_stay_two_golds(one, other):
+    assert find_repeats(rows(("a", one), ("a", other)), {"answer"}).two_golds == [(0, 1)]
+
+
 @pytest.mark.parametrize("prompt", [[{"role": "user", "content": "a"}], "a"])
 def test_row_numbers_are_the_files_and_messages_count(prompt):
     data = [{"row_id": f"train:{i}", "prompt": prompt, "answer": "1"} for i in (3, 8)]

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from grpo_rlvr.data_files import row_number
+from grpo_rlvr.gold_values import same_gold
 
 SHOWN = 5  # pairs named in a message
 
@@ -34,7 +35,7 @@ def find_repeats(rows: Sequence[dict], columns: Collection[str]) -> Repeats:
         before = first.setdefault(prompt_key(row["prompt"]), i)
         if before != i:
             pairs.append((before, i))
-            if any(rows[before].get(c) != row.get(c) for c in columns):
+            if not all(same_gold(rows[before].get(c), row.get(c)) for c in columns):
                 two_golds.append((before, i))
     return Repeats(len(pairs), pairs, two_golds)
 

@@ -38,6 +38,24 @@ def test_prompts_that_want_json_alone(prompt):
 
 
 @pytest.mark.parametrize(
+    "prompt",
+    ["Do not answer with only JSON.", "Don't just return JSON.", "Never reply with just the JSON", "Write not only JSON but your reasoning too.",
+     "Answer in words instead of only JSON", "Do not use \\boxed{}.", "Don\u2019t put it in \\boxed{}"],
+)  # fmt: skip
+def test_a_form_that_the_prompt_forbids_is_not_asked_for(prompt):
+    assert found([prompt] * 8) == []
+
+
+@pytest.mark.parametrize(
+    "prompt",
+    ["Do not explain, answer with only JSON.", "Do not explain. Only JSON.", "Do not explain and write only JSON.", "Do not forget to use \\boxed{}.",
+     "Never mind the units; put it in \\boxed{}.", "Do not answer with only JSON in the draft. In the end answer with only JSON."],
+)  # fmt: skip
+def test_a_form_beside_something_else_that_is_forbidden_is_asked_for(prompt):
+    assert len(found([prompt] * 8)) == 1
+
+
+@pytest.mark.parametrize(
     ("prompts", "system", "uses"),
     [
         ([BOXED], None, ("math",)),
@@ -65,3 +83,17 @@ def test_check_warns(tmp_path, capsys):
     config = load_config(tmp_path / "config.yaml")
     assert "two-forms" in [f.code for f in check(config, load_rows(config, "train"), [])]
     assert "warning (two-forms): 60 of the first 60 prompts" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("columns", "warned"), [("{answer: chosen}", True), ("{chosen: chosen, answer: gold}", False)])
+def test_check_warns_of_a_gold_beside_a_rejected_one(tmp_path, capsys, columns, warned):
+    write_rows(tmp_path / "train.jsonl", [{"prompt": f"{i}+1?", "chosen": str(i + 1), "rejected": "0", "gold": "1"} for i in range(60)])
+    (tmp_path / "config.yaml").write_text(
+        f"model: {{name_or_path: owner/model}}\ndata: {{train: train.jsonl, columns: {columns}}}\nrewards: [{{use: exact}}]\n"
+        "grpo: {num_generations: 8, per_device_train_batch_size: 8, use_cpu: true, bf16: false}\n"
+    )
+    from grpo_rlvr.data import load_rows
+
+    config = load_config(tmp_path / "config.yaml")
+    assert ("preferred-gold" in [f.code for f in check(config, load_rows(config, "train"), [])]) is warned
+    assert ("'chosen' as the gold 'answer', beside 'rejected'" in capsys.readouterr().err) is warned

@@ -17,6 +17,7 @@ from grpo_rlvr.device import device_type
 from grpo_rlvr.environment.places import hub_answers
 from grpo_rlvr.errors import EXIT_YES, MissingError, Problem, UserError
 from grpo_rlvr.inspection.model_files import model_folder
+from grpo_rlvr.other_data import preferred_gold
 from grpo_rlvr.prompt_lengths import Unmeasured
 from grpo_rlvr.rewards.dataset_check import check_dataset
 from grpo_rlvr.rewards.registry import BuiltReward
@@ -61,6 +62,10 @@ def check(
     findings = lint(config, len(rows), world, look(config))
     findings += both_sides(rows, held_out) + few_prompts(rows) + nothing_held_out(config) + few_held_out(held_out)
     findings += later_epochs(Setup(config, len(rows), world)) + forms_of_config(config, rows) + _unmeasured(config, unmeasured or ())
+    if preferred := preferred_gold(config, rows):
+        findings.append(
+            Finding("warning", "preferred-gold", preferred, "right for a choice of given answers; for preferences TRL's DPOTrainer")
+        )
     findings += [Finding("error", p.where, p.message, p.fix) for p in server_problems(config)]
     return said(findings)
 

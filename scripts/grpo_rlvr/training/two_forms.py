@@ -12,6 +12,11 @@ LOOKED = 100
 SOME = 0.1  # of the prompts looked at: a single one may quote a form
 TAGS = re.compile(r"<(answer|reasoning)>")
 BARE = r"(?:only|just|nothing but|solely)"
+# What stands before a form that is forbidden: "do not answer with", "not", "instead of"; "do not forget to use" asks for it.
+FORBIDDEN = re.compile(
+    r"(?:\b(?:not|never|avoid|instead\s+of|rather\s+than)|n['\u2019]t)(?:\s+(?!(?:and|but|forget|fail|omit|mind)\b)\w+){0,4}\s+$", re.IGNORECASE
+)
+BEFORE = 80  # characters looked at
 FORMS = {
     "\\boxed{}": re.compile(r"\\boxed\b"),
     "JSON alone": re.compile(
@@ -35,7 +40,7 @@ def two_forms(rows: Sequence[dict], system_prompt: str | None, uses: Sequence[st
         return []
     found = []
     for form, pattern in FORMS.items():
-        count = sum(bool(pattern.search(text)) and not TAGS.search(text) for text in texts)
+        count = sum(_asks_for(pattern, text) and not TAGS.search(text) for text in texts)
         if count and count >= SOME * len(texts):
             fix = (
                 "ask for one form: take those words out of the prompts, or delete data.system_prompt and the format reward and choose a reward that "
@@ -43,6 +48,10 @@ def two_forms(rows: Sequence[dict], system_prompt: str | None, uses: Sequence[st
             )
             found.append(warning("two-forms", f"{count} of the first {len(texts)} prompts ask for {form}, and {' and '.join(asking)}", fix))
     return found
+
+
+def _asks_for(form: re.Pattern, text: str) -> bool:
+    return any(not FORBIDDEN.search(text[max(0, found.start() - BEFORE) : found.start()]) for found in form.finditer(text))
 
 
 def forms_of_config(config: Config, rows: Sequence[dict]) -> list[Finding]:
