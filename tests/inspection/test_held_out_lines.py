@@ -103,7 +103,7 @@ def test_recorded_ones_that_are_there_name_what_is_held_out_since(project, split
 
 
 def test_rows_that_are_too_long_are_named_with_their_setting(project, split, capsys, monkeypatch):
-    monkeypatch.setattr("grpo_rlvr.data.short_enough", lambda config, rows, place, unmeasured: [i for i in range(len(rows)) if i not in (1, 4)])
+    monkeypatch.setattr("grpo_rlvr.data.short_enough", lambda config, rows, *more: [i for i in range(len(rows)) if i not in (1, 4)])
     config = split(", max_prompt_tokens: 9")
     rows = load_rows(config, "train")
     for path in (record(project, by_prompt(range(6))), record(project, [(i, {"prompt_index": i}) for i in range(6)])):
