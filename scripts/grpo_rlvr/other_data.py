@@ -110,9 +110,7 @@ def preferred_gold(config: Config, rows: Sequence[Mapping]) -> str:
     for theirs, other in (("chosen", "rejected"), ("rejected", "chosen")):
         ours = next((ours for ours, name in columns.items() if name == theirs != ours), None)
         if ours is not None and {ours, _ours(columns, other)} <= have:
-            return (
-                f"data.columns takes '{theirs}' as the gold '{ours}', beside '{other}': the better of two replies need not be the only right one"
-            )
+            return f"data.columns takes '{theirs}' as the gold '{ours}', beside '{other}': the better of two replies need not be the only right one"
     return ""
 
 

@@ -63,9 +63,7 @@ def check(
     findings += both_sides(rows, held_out) + few_prompts(rows) + nothing_held_out(config) + few_held_out(held_out)
     findings += later_epochs(Setup(config, len(rows), world)) + forms_of_config(config, rows) + _unmeasured(config, unmeasured or ())
     if preferred := preferred_gold(config, rows):
-        findings.append(
-            Finding("warning", "preferred-gold", preferred, "right for a choice of given answers; for preferences TRL's DPOTrainer")
-        )
+        findings.append(Finding("warning", "preferred-gold", preferred, "right for a choice of given answers; for preferences TRL's DPOTrainer"))
     findings += [Finding("error", p.where, p.message, p.fix) for p in server_problems(config)]
     return said(findings)
 
