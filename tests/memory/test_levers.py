@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
+import json
+import random
 
 import pytest
 import yaml
 from grpo_rlvr.config import config_from, load_config
+from grpo_rlvr.memory.catalog import bundled_names
 from grpo_rlvr.memory.cheapest import cheapest_fit
 from grpo_rlvr.memory.levers import launch_command, options
 from grpo_rlvr.memory.patches import apply_patch, tidy_patch
@@ -283,3 +286,89 @@ def test_70b_fits_on_one_machine_where_vllm_is_spread(served, tmp_path):
     assert "tensor-parallel" in [lever.name for lever, _, _ in fit.steps]
     again = workload(apply_patch(raw, tidy_patch(fit.patch, raw)), tmp_path)
     assert make_plan(again).fits and again.tensor_parallel <= (again.server_gpus or again.count)
+
+
+def runs(count: int, seed: int = 7):
+    """Drawn runs of which what a patch moves (completions, vLLM's context and share, batches) is stated in all the ways it can be."""
+    draw = random.Random(seed)
+    for _ in range(count):
+        grpo = {**BASE["grpo"], "max_completion_length": draw.choice([256, 1000, 1024, 4096])}
+        grpo |= draw.choice([{}, {"steps_per_generation": 2}, {"generation_batch_size": 256}, {"num_iterations": 2}, {"beta": 0.01}])
+        grpo |= draw.choice([{}, {"vllm_max_model_length": draw.choice([200, 1072, 1200, 2048, 8192])}])
+        grpo |= draw.choice([{}, {"use_vllm": True}, {"use_vllm": True, "vllm_enable_sleep_mode": True}, {"use_vllm": True, "vllm_mode": "server"}])
+        data = {"train": draw.choice(["short.jsonl", "long.jsonl", "on-the-hub"])}
+        data |= draw.choice([{}, {}, {"prompt_tokens": 700}, {"max_prompt_tokens": draw.choice([33, 700])}])
+        model = {"name_or_path": draw.choice(bundled_names())}
+        model |= draw.choice([{}, {"lora": {"r": 16}}, {"lora": {"r": 16, "quantize": "nf4"}, "dtype": "bfloat16"}])
+        hardware = {"gpu": draw.choice(["rtx-4090", "a100-80gb", "h200"])} | draw.choice([{}, {"count": 4}, {"count": 2, "sharding": "zero2"}])
+        yield {"model": model, "data": data, "rewards": [{"use": "exact"}], "grpo": grpo, "hardware": hardware}
+
+
+@pytest.fixture
+def prompts(tmp_path):
+    """Data with a short and with a long longest prompt: 33 and 1032 tokens as the plan counts them."""
+    for name, size in (("short", 3), ("long", 3000)):
+        (tmp_path / f"{name}.jsonl").write_text(json.dumps({"prompt": "x" * size, "answer": "1"}) + "\n", encoding="utf-8")
+    return tmp_path
+
+
+@pytest.mark.parametrize("what", ["fit", *MAXIMA])
+def test_the_patched_config_plans_as_was_promised(what, prompts):
+    patched = 0
+    for raw in runs(120):
+        w = workload(raw, prompts)
+        found = cheapest_fit(w) if what == "fit" else largest(w, what)
+        if found is None or found.plan is None:
+            continue
+        patch = tidy_patch(found.patch, raw)
+        again = workload(apply_patch(raw, patch), prompts)
+        assert make_plan(again).fits, (raw, patch)
+        assert again.but(updates=None) == found.plan.workload.but(updates=None), (raw, patch)
+        assert make_plan(again).deciding.peak == found.plan.deciding.peak
+        patched += bool(patch)
+    assert patched >= 30
+
+
+def test_vllms_context_does_not_lengthen_prompts_that_the_data_shows(prompts):
+    raw = raw_config("microsoft/phi-4", "a100-80gb", data={"train": "short.jsonl", "prompt_tokens": None},
+                     grpo={"use_vllm": True, "vllm_mode": "colocate", "max_completion_length": 256, "generation_batch_size": 256})  # fmt: skip
+    fit = cheapest_fit(workload(raw, prompts))
+    assert fit.patch["grpo"]["vllm_max_model_length"] == 304 and "data" not in fit.patch
+    again = workload(apply_patch(raw, fit.patch), prompts)
+    assert again.prompt == 33 and make_plan(again).fits
+    assert cheapest_fit(again).patch == {}
+
+
+@pytest.mark.parametrize(
+    ("data", "grpo", "tokens", "words"),
+    [
+        ({"train": "short.jsonl"}, {}, 33, "3 bytes"),
+        ({"train": "short.jsonl"}, {"vllm_max_model_length": 2048}, 33, "3 bytes"),
+        ({"train": "long.jsonl"}, {"vllm_max_model_length": 1200}, 176, "what vllm_max_model_length 1200 leaves"),
+        ({"train": "long.jsonl"}, {"vllm_max_model_length": 1024}, 1032, "3000 bytes"),
+        ({"train": "long.jsonl"}, {"vllm_max_model_length": 1200, "use_vllm": False}, 1032, "3000 bytes"),
+        ({"train": "long.jsonl", "max_prompt_tokens": 200}, {}, 200, "as data.max_prompt_tokens lets through"),
+        ({"train": "long.jsonl", "prompt_tokens": 77}, {"vllm_max_model_length": 1200}, 77, None),
+        ({"train": "on-the-hub"}, {}, 512, "no local data file"),
+        ({"train": "on-the-hub"}, {"vllm_max_model_length": 2048}, 1024, "what vllm_max_model_length 2048 leaves"),
+        ({"train": "on-the-hub", "max_prompt_tokens": 900}, {"vllm_max_model_length": 4096}, 900, "as data.max_prompt_tokens lets through"),
+    ],
+)  # fmt: skip
+def test_where_the_longest_prompt_is_taken_from_is_said(data, grpo, tokens, words, prompts):
+    raw = raw_config("Qwen/Qwen3-4B", "h200", data={"prompt_tokens": None, **data}, grpo={"use_vllm": True, **grpo})
+    w = workload(raw, prompts)
+    said = [text for text in w.assumed if "prompts of" in text]
+    assert w.prompt == tokens
+    assert said == [] if words is None else len(said) == 1 and words in said[0] and f" {tokens} tokens" in said[0]
+
+
+def test_prompts_that_only_the_context_tells_are_stated_by_the_patch(prompts):
+    raw = raw_config("Qwen/Qwen3-4B", "rtx-4090", data={"train": "on-the-hub"}, grpo={"use_vllm": True, "max_completion_length": 1000})
+    del raw["data"]["prompt_tokens"]
+    fit = cheapest_fit(workload(raw, prompts))
+    assert fit.patch["data"] == {"prompt_tokens": 512} and fit.patch["grpo"]["vllm_max_model_length"] == 1520
+    assert "state more where yours are longer" in fit.steps[-1][0].what
+    adapters = apply_patch(raw, {"model": ADAPTERS["model"]})
+    assert largest(workload(adapters, prompts), "completion").patch["data"] == {"prompt_tokens": 512}
+    # nothing is stated where nothing that prompts were taken from is moved
+    assert "data" not in cheapest_fit(workload(apply_patch(raw, {"grpo": {"use_vllm": False}}), prompts)).patch

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from grpo_rlvr.memory.estimate import GIB
-from grpo_rlvr.memory.levers import Lever, options, vllm_lever
+from grpo_rlvr.memory.levers import Lever, options, prompt_lever, vllm_lever
 from grpo_rlvr.memory.patches import merge
 from grpo_rlvr.memory.plan import Plan, make_plan, trainer_fits, tuned
 from grpo_rlvr.memory.workload import Workload
@@ -111,4 +111,8 @@ def _explained(w: Workload, levers: list[Lever], plan: Plan) -> Fit:
         after = plan.deciding.peak / GIB
         steps.append((lever, after, peak - after))
         merge(patch, lever.patch)
+    stated = prompt_lever(w, patch)
+    if stated is not None:
+        steps.append((stated, peak, 0.0))
+        merge(patch, stated.patch)
     return Fit(plan, tuple(steps), patch)

@@ -213,6 +213,15 @@ def vllm_lever(now: Workload, final: Workload) -> Lever:
     return Lever("vllm", what, 0, {"context": final.context, "utilization": final.utilization}, {"grpo": grpo})
 
 
+def prompt_lever(w: Workload, patch: dict[str, dict[str, Any]]) -> Follower | None:
+    """The prompts of `w`, stated where the patch moves what they were taken from: the config would be read with others otherwise."""
+    moved = patch.get("grpo", {}).keys() & {"max_completion_length", "vllm_max_model_length"}
+    if w.prompt_firm or w.vllm == "none" or not moved:
+        return None
+    what = f"prompts of up to {w.prompt} tokens, as this plan takes them: vLLM's context alone would say others; state more where yours are longer"
+    return Follower("prompt", what, 0, {}, {"data": {"prompt_tokens": w.prompt}})
+
+
 def launch_command(w: Workload, server: int = 0) -> str:
     """How training with this sharding is started, and under which `hardware:`.
 

@@ -12,17 +12,12 @@ from grpo_rlvr.errors import Problem, UserError
 from grpo_rlvr.memory.adapters import targets_of
 from grpo_rlvr.memory.catalog import find_shape
 from grpo_rlvr.memory.hardware import Gpu, find_gpu
+from grpo_rlvr.memory.prompts import MAX_DATA_BYTES, longest_prompt
 from grpo_rlvr.memory.shape import ModelShape
 from grpo_rlvr.memory.states import optimizer_kind
 from grpo_rlvr.memory.trl_eras import Era, era_of
 from grpo_rlvr.memory.workload import Workload
 from grpo_rlvr.trl_settings import settings
-
-ASSUMED_PROMPT = 512
-MAX_DATA_BYTES = 20_000_000
-# A token of ordinary text has 3-5 bytes in the tokenizers of these models; three errs on the long side.
-BYTES_A_TOKEN = 3
-TEMPLATE_TOKENS = 32
 
 
 def read_workload(config: Config, *, gpu: Gpu | None = None, shape: ModelShape | None = None, trl: str | None = None) -> Workload:
@@ -54,7 +49,9 @@ def read_workload(config: Config, *, gpu: Gpu | None = None, shape: ModelShape |
     per_generation = max(1, given // (batch * world)) if given else get("steps_per_generation") or accumulation
     extra = get("model_init_kwargs") or {}
     lora = config.model.lora
-    prompt = _prompt_tokens(config, get("vllm_max_model_length"), completion, assumed)
+    context = get("vllm_max_model_length") if vllm != "none" else None
+    prompt = longest_prompt(config, context, completion)
+    assumed += [prompt.assumed] if prompt.assumed else []
     quantization = _quantization(extra.get("quantization_config"), shape, lora is not None, assumed)
     if lora is not None and lora.quantize:
         quantization = {"nf4": "nf4-double", "int8": "int8"}[lora.quantize]
@@ -64,15 +61,15 @@ def read_workload(config: Config, *, gpu: Gpu | None = None, shape: ModelShape |
     targets = targets_of(lora.target_modules, shape) if lora else None
     whole = given or batch * world * per_generation
     assumed += _refused_by_trl(whole, batch * world, get("num_generations"))
-    assumed += _beyond(prompt + completion, get("vllm_max_model_length") if vllm != "none" else None, shape)
+    assumed += _beyond(prompt.tokens + completion, context, shape)
     return Workload(
         shape=shape, gpu=gpu, count=count, nodes=nodes, dtype=config.model.dtype, lora_rank=lora.r if lora else 0,
         targets=targets, quantization=quantization,
         optimizer=optimizer_kind(str(get("optim"))), batch=batch, accumulation=accumulation, steps_per_generation=per_generation,
-        generations=get("num_generations"), iterations=get("num_iterations"), prompt=prompt, completion=completion,
+        generations=get("num_generations"), iterations=get("num_iterations"), prompt=prompt.tokens, prompt_firm=prompt.firm, completion=completion,
         checkpointing=bool(get("gradient_checkpointing")), attention=_attention(extra.get("attn_implementation")),
         autocast=bool(get("fp16") or get("bf16") is not False), beta=get("beta") or 0.0, learning_rate=get("learning_rate"),
-        sharding=_sharding(config, world), vllm=vllm, utilization=get("vllm_gpu_memory_utilization"), context=get("vllm_max_model_length"),
+        sharding=_sharding(config, world), vllm=vllm, utilization=get("vllm_gpu_memory_utilization"), context=context,
         tensor_parallel=get("vllm_tensor_parallel_size"), sleep=bool(get("vllm_enable_sleep_mode")) and era.sleeps,
         server_gpus=server_gpus, liger=bool(get("use_liger_kernel")), era=era, trl=version,
         updates=_updates(config, get, batch * world * accumulation), assumed=tuple(assumed),
@@ -142,50 +139,6 @@ def _quantization(value: Any, shape: ModelShape, adapters: bool, assumed: list[s
 def _attention(name: Any) -> str:
     text = str(name or "sdpa")
     return "flash" if "flash" in text else "eager" if text == "eager" else "sdpa"
-
-
-def _prompt_tokens(config: Config, context: int | None, completion: int, assumed: list[str]) -> int:
-    """The longest prompt: as stated, as vLLM's context allows, or from the data file's bytes."""
-    if config.data.prompt_tokens:
-        return config.data.prompt_tokens
-    if context and context > completion:
-        return context - completion
-    longest = _longest_prompt_bytes(config)
-    if longest is None:
-        assumed.append(f"prompts of {ASSUMED_PROMPT} tokens (no local data file to look at): set data.prompt_tokens")
-        return ASSUMED_PROMPT
-    tokens = -(-longest // BYTES_A_TOKEN) + TEMPLATE_TOKENS
-    assumed.append(
-        f"prompts of up to {tokens} tokens, from the longest in the file ({longest} bytes, {BYTES_A_TOKEN} a token, and {TEMPLATE_TOKENS} for the"
-        " template): set data.prompt_tokens"
-    )
-    return tokens
-
-
-def _longest_prompt_bytes(config: Config) -> int | None:
-    path = config.resolve(config.data.train)
-    if path.suffix not in (".jsonl", ".json") or not path.is_file() or path.stat().st_size > MAX_DATA_BYTES:
-        return None
-    column = config.data.columns.get("prompt", "prompt")
-    longest = 0
-    try:
-        with open(path, encoding="utf-8-sig") as lines:
-            for line in lines:
-                # A line is never shorter than its prompt, so most need not be parsed.
-                if len(line) > longest and line.strip():
-                    row = json.loads(line)
-                    longest = max(longest, _text_bytes(row.get(column)) if isinstance(row, dict) else 0)
-    except (OSError, ValueError, RecursionError):
-        return None
-    return longest + len((config.data.system_prompt or "").encode()) if longest else None
-
-
-def _text_bytes(prompt: Any) -> int:
-    if isinstance(prompt, str):
-        return len(prompt.encode("utf-8", "replace"))
-    if isinstance(prompt, list):
-        return sum(_text_bytes(m.get("content")) + 12 for m in prompt if isinstance(m, dict))
-    return 0
 
 
 def _updates(config: Config, get: _Settings, completions: int) -> int | None:

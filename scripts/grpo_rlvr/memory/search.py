@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from grpo_rlvr.memory.catalog import bundled_names, bundled_shape
 from grpo_rlvr.memory.cheapest import Fit, cheapest_fit
 from grpo_rlvr.memory.hardware import gpus
-from grpo_rlvr.memory.levers import launch_command
+from grpo_rlvr.memory.levers import launch_command, prompt_lever
+from grpo_rlvr.memory.patches import merge
 from grpo_rlvr.memory.plan import Plan, make_plan, trainer_fits, tuned
 from grpo_rlvr.memory.workload import Workload
 
@@ -43,7 +44,11 @@ def fitting(w: Workload) -> Plan | None:
 
 def largest(w: Workload, what: str) -> Largest:
     """The largest `completion` (tokens), `generations` (a group), `batch` (a micro-batch) or `model` (bundled) that fits."""
-    return {"completion": _completion, "generations": _generations, "batch": _batch, "model": _model}[what](w)
+    found = {"completion": _completion, "generations": _generations, "batch": _batch, "model": _model}[what](w)
+    stated = prompt_lever(w, found.patch)
+    if stated is not None:
+        merge(found.patch, stated.patch)
+    return found
 
 
 def _last_true(test: Callable[[int], bool], most: int) -> int:

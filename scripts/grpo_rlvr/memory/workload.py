@@ -21,6 +21,7 @@ class Workload:
 
     `quantization`: none, nf4, nf4-double, int8 or fp8 of the frozen base. `targets` None: adapters on all linear layers.
     `context`: vLLM's `max_model_len`, None for the model's own. `server_gpus`: GPUs that vLLM has for itself, 0 for none.
+    `prompt_firm`: False where `prompt` was taken from vLLM's context, or would be if that were set.
     """
 
     shape: ModelShape
@@ -55,6 +56,7 @@ class Workload:
     era: Era = NOW
     trl: str = ""
     updates: int | None = None
+    prompt_firm: bool = field(default=True, compare=False)
     assumed: tuple[str, ...] = field(default=(), compare=False)
 
     def but(self, **changes) -> Workload:
