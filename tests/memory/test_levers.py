@@ -372,3 +372,13 @@ def test_prompts_that_only_the_context_tells_are_stated_by_the_patch(prompts):
     assert largest(workload(adapters, prompts), "completion").patch["data"] == {"prompt_tokens": 512}
     # nothing is stated where nothing that prompts were taken from is moved
     assert "data" not in cheapest_fit(workload(apply_patch(raw, {"grpo": {"use_vllm": False}}), prompts)).patch
+
+
+def test_a_context_that_leaves_room_for_prompts_only_after_the_patch_does_not_shorten_them(prompts):
+    few = {"per_device_train_batch_size": 1, "gradient_accumulation_steps": 8, "max_completion_length": 4096}
+    raw = raw_config("Qwen/Qwen3-14B", "t4", model={"lora": {"quantize": "nf4"}, "dtype": "bfloat16"}, data={"train": "long.jsonl"},
+                     grpo={**few, "use_vllm": True, "vllm_mode": "server", "vllm_max_model_length": 3000})  # fmt: skip
+    del raw["data"]["prompt_tokens"]
+    fit = cheapest_fit(workload(raw, prompts))
+    assert fit.patch["grpo"]["max_completion_length"] == 2048 and "vllm_max_model_length" not in fit.patch["grpo"]
+    assert workload(apply_patch(raw, tidy_patch(fit.patch, raw)), prompts).prompt == fit.plan.workload.prompt == 1032
