@@ -60,6 +60,14 @@ def test_terms_are_sums_and_numbers(w):
         assert 0 < interval.low <= interval.high < math.inf
 
 
+def _more_passes(w: Workload, n: int) -> Workload:
+    """More micro-batches an update. Where that would bring each update to the end of a generation (the weights are then sent to vLLM with no
+    gradients beside them: less), by a factor that leaves the two as they stand."""
+    more = w.but(accumulation=w.accumulation * (n + 1))
+    met = w.syncs_between and not more.syncs_between
+    return w.but(accumulation=w.accumulation * (1 + n * w.steps_per_generation * w.iterations)) if met else more
+
+
 GROWS = {
     "completion": lambda w, n: w.but(completion=w.completion + n), "prompt": lambda w, n: w.but(prompt=w.prompt + n),
     "batch": lambda w, n: w.but(batch=w.batch + n),
@@ -68,7 +76,7 @@ GROWS = {
     "rank": lambda w, n: w.but(lora_rank=w.lora_rank + n) if w.lora_rank else w,
     # By whole updates: where generations come to meet the updates, the gradients that they had beside them are gone.
     "steps_per_generation": lambda w, n: w.but(steps_per_generation=w.steps_per_generation + n * w.accumulation),
-    "accumulation": lambda w, n: w.but(accumulation=w.accumulation * (n + 1)),
+    "accumulation": lambda w, n: _more_passes(w, n),
 }  # fmt: skip
 
 
@@ -78,6 +86,13 @@ def test_more_of_anything_is_never_less_memory(w, what, n):
     before, after = estimate(w), estimate(GROWS[what](w, n))
     for a, b in zip(before.phases, after.phases, strict=True):
         assert b.peak >= a.peak * (1 - 1e-9), (what, a.name, a.moment, b.moment)
+
+
+def test_updates_that_come_to_meet_generations_sync_without_gradients():
+    apart = Workload(bundled_shape("Qwen/Qwen2.5-0.5B-Instruct"), find_gpu("h200"), accumulation=2, steps_per_generation=7, vllm="colocate")
+    sync = {n: next(p for p in estimate(apart.but(accumulation=n)).phases if p.name == "weight sync").terms for n in (2, 14, 16)}
+    assert "gradients" in sync[2] and "gradients" not in sync[14] and sync[16] == sync[2]
+    assert [_more_passes(apart, n).accumulation for n in (6, 7)] == [2 * 43, 16]
 
 
 @settings(max_examples=40, deadline=None)
