@@ -11,6 +11,7 @@ import yaml
 from grpo_rlvr.config import config_from, load_config
 from grpo_rlvr.memory.catalog import bundled_names
 from grpo_rlvr.memory.cheapest import cheapest_fit
+from grpo_rlvr.memory.estimate import GIB
 from grpo_rlvr.memory.levers import launch_command, options
 from grpo_rlvr.memory.patches import apply_patch, tidy_patch
 from grpo_rlvr.memory.plan import make_plan
@@ -368,6 +369,7 @@ def test_prompts_that_only_the_context_tells_are_stated_by_the_patch(prompts):
     fit = cheapest_fit(workload(raw, prompts))
     assert fit.patch["data"] == {"prompt_tokens": 512} and fit.patch["grpo"]["vllm_max_model_length"] == 1520
     assert "state more where yours are longer" in fit.steps[-1][0].what
+    assert fit.steps[-1][1:] == (fit.plan.deciding.peak / GIB, 0)
     adapters = apply_patch(raw, {"model": ADAPTERS["model"]})
     assert largest(workload(adapters, prompts), "completion").patch["data"] == {"prompt_tokens": 512}
     # nothing is stated where nothing that prompts were taken from is moved

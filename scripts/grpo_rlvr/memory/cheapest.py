@@ -113,6 +113,6 @@ def _explained(w: Workload, levers: list[Lever], plan: Plan) -> Fit:
         merge(patch, lever.patch)
     stated = prompt_lever(w, patch)
     if stated is not None:
-        steps.append((stated, peak, 0.0))
+        steps.append((stated, plan.deciding.peak / GIB, 0.0))
         merge(patch, stated.patch)
     return Fit(plan, tuple(steps), patch)

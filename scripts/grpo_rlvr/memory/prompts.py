@@ -56,7 +56,7 @@ def _of_the_data(config: Config) -> tuple[int | None, str]:
         nothing = "no local data file to look at"
         return (most, f"as data.max_prompt_tokens lets through ({nothing})") if most else (None, nothing)
     tokens = -(-longest // BYTES_A_TOKEN) + TEMPLATE_TOKENS
-    source = f"from the longest in the file ({longest} bytes, {BYTES_A_TOKEN} a token, {TEMPLATE_TOKENS} for the template)"
+    source = f"from the longest in the file ({longest} bytes, {BYTES_A_TOKEN} a token, and {TEMPLATE_TOKENS} for the template)"
     if most and most < tokens:
         return most, f"as data.max_prompt_tokens lets through; {tokens} {source}"
     return tokens, source
