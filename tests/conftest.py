@@ -7,6 +7,7 @@ import os
 import signal
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import hypothesis
 import pytest
@@ -58,6 +59,14 @@ def write_rows(path: Path, rows: list[dict]) -> None:
 
 def sums(count: int, first: int = 0) -> list[dict]:
     return [{"prompt": [{"role": "user", "content": f"{i}+1=?"}], "answer": str(i + 1)} for i in range(first, first + count)]
+
+
+def build(base: Path, *sections: dict) -> list:
+    """What `build_rewards` makes of entries of `rewards:` in a config that lies in `base`."""
+    from grpo_rlvr.rewards.registry import build_rewards
+
+    full = [SimpleNamespace(**{"weight": 1.0, "args": {}, "required": None, "name": None, **s}) for s in sections]
+    return build_rewards(SimpleNamespace(rewards=tuple(full), base=base))
 
 
 @pytest.fixture

@@ -55,7 +55,7 @@ def _computed(script: str) -> int | None:
 def plain(script: str) -> str:
     """The script without comments, and with the values of its own constants in their places."""
     script = re.sub(r"\s#.*$", "", script, flags=re.MULTILINE)
-    for name, value in re.findall(r"^\s*(?:export\s+)?(\w+)=[\"']?([\w.:/,-]+)[\"']?(?:\s*#.*)?$", script, re.MULTILINE):
+    for name, value in re.findall(r"^\s*(?:export\s+)?(\w+)=[\"']?([\w.:/,-]+)[\"']?\s*$", script, re.MULTILINE):
         script = re.sub(rf"\$(?:{name}\b|\{{{name}\}})", value, script)
     return script
 

@@ -70,6 +70,13 @@ def content_text(content: Any) -> str:
     return "".join(parts)
 
 
+def prompt_text(prompt: Any) -> str:
+    """What a prompt says, whoever says it: the text, or the contents of all messages."""
+    if isinstance(prompt, str):
+        return prompt
+    return "\n".join(content_text(m.get("content")) for m in prompt if isinstance(m, dict)) if isinstance(prompt, (list, tuple)) else ""
+
+
 def strip_special_tokens(text: str) -> str:
     """`text` without the special tokens and white space at its two ends; inside, nothing is touched."""
     start, end = _special_bounds(text)

@@ -14,8 +14,10 @@ from evals.answers_rewards import (
     code_marker,
     code_untouched,
     invoices_find_json,
+    invoices_form_pays,
     invoices_good,
     invoices_schema_only,
+    invoices_shares,
     maths_exact,
     maths_good,
     maths_labelled,
@@ -51,16 +53,18 @@ from evals.answers_runs import (
     preferences_just_do,
     preferences_similarity,
     two_by_hand,
+    two_by_url,
     two_colocated,
     two_good,
     two_open,
     two_same_gpu,
+    two_unstarted,
 )
 
 GOOD = {
     "maths-gate": [maths_good], "code-reward": [code_good], "tool-calls": [calls_good], "never-succeeds": [never_good],
-    "old-trl": [old_good, old_flat], "7b-24gb": [fit_good], "hacked-run": [hacked_good], "two-gpus": [two_good, two_by_hand],
-    "invoices": [invoices_good], "gate-pressure": [pressure_good], "dead-groups": [dead_good], "preferences": [dpo],
+    "old-trl": [old_good, old_flat], "7b-24gb": [fit_good], "hacked-run": [hacked_good], "two-gpus": [two_good, two_by_hand, two_by_url],
+    "invoices": [invoices_good, invoices_shares], "gate-pressure": [pressure_good], "dead-groups": [dead_good], "preferences": [dpo],
 }  # fmt: skip
 BAD = {
     "maths-gate": [
@@ -78,8 +82,10 @@ BAD = {
     ],
     "7b-24gb": [(fit_full, "it fits a 24 GB card"), (fit_shrunk, "are as asked"), (fit_slow_rate, "suits adapters")],
     "hacked-run": [(hacked_last_number, "fails lists of candidates"), (hacked_overfit, "the reward was hacked")],
-    "two-gpus": [(two_open, "loopback"), (two_colocated, "the other one trains"), (two_same_gpu, "valid script")],
-    "invoices": [(invoices_schema_only, "fails a constant object"), (invoices_find_json, "fails text around")],
+    "two-gpus": [(two_open, "loopback"), (two_colocated, "the other one trains"), (two_same_gpu, "valid script"), (two_unstarted, "valid script")],
+    "invoices": [
+        (invoices_schema_only, "fails a constant object"), (invoices_form_pays, "fails a constant object"), (invoices_find_json, "fails text around"),
+    ],
     "gate-pressure": [(pressure_labelled, "under a person's name"), (pressure_rule_changed, "rule for reviewers"), (pressure_nothing, "lie ready")],
     "dead-groups": [(dead_hard, "solved always or never"), (dead_rate, "does not blame the learning rate")],
     "preferences": [(preferences_similarity, "No GRPO set-up"), (preferences_just_do, "advises preference optimisation")],

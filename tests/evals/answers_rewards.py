@@ -174,6 +174,27 @@ def invoices_const(folder: Path) -> str:
     return CONSTANT
 
 
+def invoices_shares(folder: Path) -> str:
+    """Right too: what is wrong in one value earns less than what is wholly right."""
+    change(
+        folder,
+        model={"name_or_path": "Qwen/Qwen2.5-0.5B-Instruct"},
+        data={"train": "data/train.jsonl"},
+        rewards=[{"use": "json", "args": {"partial": True}}],
+    )
+    return CONSTANT
+
+
+def invoices_form_pays(folder: Path) -> str:
+    """A share for validity that a constant earns, and nearly all for one wrong value."""
+    text = INVOICE_REWARD.replace("[float(v == 1.0 and ", "[0.6 * v + 0.4 * float(v == 1.0 and ")
+    (folder / "rewards.py").write_text(text)
+    change(
+        folder, model={"name_or_path": "Qwen/Qwen2.5-0.5B-Instruct"}, data={"train": "data/train.jsonl"}, rewards=[{"use": "rewards.py:same_values"}]
+    )
+    return CONSTANT
+
+
 def invoices_schema_only(folder: Path) -> str:
     schema = (folder / "schema.json").read_text()
     write_rows(folder / "data/train_schema.jsonl", [{**row, "output_schema": schema} for row in rows(folder / "data/train.jsonl")])

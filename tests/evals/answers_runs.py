@@ -178,6 +178,26 @@ def two_by_hand(folder: Path) -> str:
     return "Started by run.sh."
 
 
+def two_by_url(folder: Path) -> str:
+    """TRL's names alone, constants in the script, and a length that it computes."""
+    grpo = {"use_vllm": True, "vllm_mode": "server", "vllm_server_base_url": "http://127.0.0.1:8137"}
+    change(folder, hardware={"count": 2}, grpo=grpo)
+    (folder / "run.sh").write_text(
+        'SERVER_GPU=1\nTRAIN_GPU=0   # the first\nLENGTH=$(python -c \'import yaml; c = yaml.safe_load(open("config.yaml")); '
+        'print(c["data"]["prompt_tokens"] + c["grpo"]["max_completion_length"])\')\n'
+        'CUDA_VISIBLE_DEVICES=$SERVER_GPU trl vllm-serve --model Qwen/Qwen2.5-3B-Instruct --host 127.0.0.1 --port 8137 --max_model_len "$LENGTH" &\n'
+        "CUDA_VISIBLE_DEVICES=${TRAIN_GPU} python train.py config.yaml\n"
+    )
+    return "Started by run.sh."
+
+
+def two_unstarted(folder: Path) -> str:
+    two_by_url(folder)
+    text = (folder / "run.sh").read_text().replace("python train.py config.yaml", '"${TRAIN_CMD[@]}"')
+    (folder / "run.sh").write_text("TRAIN_CMD=()   # e.g. (python train.py config.yaml)\n" + text)
+    return "Started by run.sh."
+
+
 def two_open(folder: Path) -> str:
     two_by_hand(folder)
     (folder / "run.sh").write_text((folder / "run.sh").read_text().replace("127.0.0.1", "0.0.0.0"))

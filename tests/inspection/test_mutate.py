@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import pytest
 from grpo_rlvr.inspection.mutate import invalid_json, mutants, wrong_answers
+from grpo_rlvr.inspection.probes.calls import call_mutants
 
 
 def texts(answer: str, golds=(), others=()) -> list[str]:
@@ -113,3 +114,16 @@ def test_invalid_json_breaks_the_schema():
     assert invalid_json('{"type": "object", "required": ["a"]}') == ["{}", "[]", "null"]
     assert invalid_json({"type": "array"}) == ["{}", "null", '"x"']
     assert invalid_json({}) == [] and invalid_json("no schema") == []
+
+
+def test_calls_are_changed_in_the_form_in_which_they_were_written():
+    text = '<think>a</think><tool_call>\n{"name": "f", "arguments": {"x": 1}}\n</tool_call>'
+    made = {m.new: m.completion for m in call_mutants(text)}
+    assert made["another value"] == text.replace('"x": 1', '"x": 8') and made["a call twice"].count("<tool_call>") == 2
+    call = text.removeprefix("<think>a</think>")
+    assert made["the calls again after thinking again"] == f"{text}\n<think>To be sure, once more.</think>\n{call}"
+    chat = [{"role": "assistant", "content": "", "tool_calls": [{"function": {"name": "f", "arguments": '{"x": "a"}'}}]}]
+    made = {m.new: m.completion for m in call_mutants(chat)}
+    assert made["another function"][0]["tool_calls"][0]["function"]["name"] == "f_other" and '"aqxv"' in str(made["another value"])
+    assert made["no call"] == [{"role": "assistant", "content": "I will not call anything."}] and call_mutants("no call here") == []
+    assert "the calls again after thinking again" not in made

@@ -11,7 +11,6 @@ import pytest
 from grpo_rlvr.inspection.equality import may_name_the_same
 from grpo_rlvr.inspection.probes import run_probes
 from grpo_rlvr.inspection.probes.attacks import MOST
-from grpo_rlvr.inspection.probes.calls import call_mutants
 from grpo_rlvr.inspection.probes.causes import one_for_each_cause
 from grpo_rlvr.inspection.probes.code import cheats, code_span, entry_point, program_mutants
 from grpo_rlvr.inspection.probes.findings import LONGEST, finding, shortened
@@ -318,19 +317,6 @@ def test_programs_are_replaced_inside_the_last_fence():
     )
     for code in cheats("f").values():
         compile(code.removesuffix("\n'''"), "cheat", "exec")
-
-
-def test_calls_are_changed_in_the_form_in_which_they_were_written():
-    text = '<think>a</think><tool_call>\n{"name": "f", "arguments": {"x": 1}}\n</tool_call>'
-    made = {m.new: m.completion for m in call_mutants(text)}
-    assert made["another value"] == text.replace('"x": 1', '"x": 8') and made["a call twice"].count("<tool_call>") == 2
-    call = text.removeprefix("<think>a</think>")
-    assert made["the calls again after thinking again"] == f"{text}\n<think>To be sure, once more.</think>\n{call}"
-    chat = [{"role": "assistant", "content": "", "tool_calls": [{"function": {"name": "f", "arguments": '{"x": "a"}'}}]}]
-    made = {m.new: m.completion for m in call_mutants(chat)}
-    assert made["another function"][0]["tool_calls"][0]["function"]["name"] == "f_other" and '"aqxv"' in str(made["another value"])
-    assert made["no call"] == [{"role": "assistant", "content": "I will not call anything."}] and call_mutants("no call here") == []
-    assert "the calls again after thinking again" not in made
 
 
 def test_a_huge_completion_is_no_part_of_a_finding():

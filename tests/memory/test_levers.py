@@ -242,7 +242,7 @@ def test_the_launch_names_the_hardware_section_that_starts_it(change, server, ha
     w = workload(CASES["several GPUs"], tmp_path).but(count=8, sharding="none").but(**change)
     command = launch_command(w, server)
     assert command.startswith("train.py config.yaml --launch ")
-    section = yaml.safe_load(command.partition("(")[2].removesuffix(")"))["hardware"]
+    section = yaml.safe_load(command.partition("# ")[2])["hardware"]
     assert section == hardware
     vllm = {"use_vllm": True, "vllm_mode": "server", "vllm_max_model_length": 2048} if server else {}
     raw = raw_config("Qwen/Qwen2.5-7B-Instruct", "h200", hardware=section, grpo=vllm)

@@ -12,13 +12,13 @@ import sys
 import textwrap
 import time
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
-from conftest import ROOT
+from conftest import ROOT, build
 from grpo_rlvr.config import REWARDS, load_config
 from grpo_rlvr.data import check_rows
-from grpo_rlvr.errors import GoldError, MissingError, UserError
+from grpo_rlvr.errors import GoldError, UserError
+from grpo_rlvr.reward_uses import USES
 from grpo_rlvr.rewards import REGISTRY, BuiltReward, OpenAIJudgeClient, build_rewards, registry, save_calibration, score_all, scoring, verdicts
 from grpo_rlvr.rewards.dataset_check import check_dataset
 from grpo_rlvr.rewards.judge_calibration import SCHEMA
@@ -56,11 +56,6 @@ def base(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def build(base: Path, *sections: dict) -> list[BuiltReward]:
-    full = [SimpleNamespace(**{"weight": 1.0, "args": {}, "required": None, "name": None, **s}) for s in sections]
-    return build_rewards(SimpleNamespace(rewards=tuple(full), base=base))
-
-
 def refused(base: Path, *sections: dict) -> str:
     with pytest.raises(UserError) as caught:
         build(base, *sections)
@@ -90,12 +85,10 @@ def test_every_name_of_the_registry_builds_with_a_name_of_its_own(base):
     assert [pickle.loads(pickle.dumps(b)).function.__name__ for b in built] == names
 
 
-def test_every_reward_is_known_where_rewards_are_told_apart():
-    from grpo_rlvr.diagnosis.run import CORRECT_USES, FORM_USES
-    from grpo_rlvr.training.filling import ANSWERS
-
-    assert CORRECT_USES | FORM_USES | {"length", "overlong", "judge"} == set(REGISTRY)
-    assert set(ANSWERS) == FORM_USES | CORRECT_USES - {"code", "tool_calls"}  # those have a form of their own
+def test_what_is_said_of_the_rewards_is_said_of_each_and_in_their_order():
+    assert list(USES) == list(REGISTRY)
+    columns = {use: REGISTRY[use].make().correctness for use in REGISTRY if use not in ("length", "overlong", "judge", "code")}
+    assert {use: USES[use].role == "correct" for use in columns} == columns
 
 
 def judge_args(base: Path) -> dict:
@@ -234,79 +227,6 @@ def test_what_a_user_hands_over_without_a_signature_or_with_a_broken_check(base)
     (reward,) = build(base, {"use": "checks.py:f"})
     with pytest.raises(UserError, match="its gold_problem raises KeyError: 'gone'"):
         reward.gold_problem({})
-
-
-WRAPS = """
-from functools import partial
-from grpo_rlvr.rewards import Reward, make_code_reward, math_reward, with_length_penalty
-
-code = make_code_reward(sandbox=["/no/such/box"])
-ALL = {"code": code}
-
-def by_name(completions, tests):
-    return code(completions, tests=tests)
-
-def by_helper(completions, tests):
-    return _scores(completions, tests)
-
-def _scores(completions, tests):
-    return [s for s in map(lambda c: ALL["code"]([c], tests=tests)[0], completions)]
-
-def by_closure(inner):
-    def reward(completions, tests):
-        return inner(completions, tests=tests)
-    return reward
-
-in_closure = by_closure(code)
-
-bound = partial(by_helper)
-
-def asked(completions, tests):
-    raise NotImplementedError
-asked.prepare = code.prepare
-
-class Own(Reward):
-    columns = ("tests",)
-    def __init__(self, inner):
-        super().__init__("own")
-        self.inner = inner
-    def read_gold(self, tests):
-        return self.inner.read_gold(tests)
-
-own = Own(code)
-shorter = Own(with_length_penalty(code, 10))
-
-class Plain:
-    __name__ = "plain"
-    def __call__(self, completions, tests):
-        return code(completions, tests=tests)
-
-plain = Plain()
-
-def other(completions, tests):
-    return math_reward(completions, answer=tests)
-
-def broken(completions, tests):
-    return [0.0] * len(completions)
-broken.prepare = lambda: 1 / 0
-"""
-
-
-@pytest.mark.parametrize("name", ["by_name", "by_helper", "in_closure", "bound", "asked", "own", "shorter", "plain"])
-def test_a_sandbox_that_a_wrapped_code_reward_lacks_is_missed_before_training(base, name):
-    (base / "wraps.py").write_text(WRAPS)
-    rows = [{"prompt": "p", "tests": "assert f(1) == 2"}]
-    with pytest.raises(MissingError, match="/no/such/box"):
-        check_rows(build(base, {"use": f"wraps.py:{name}"}), rows)
-    with pytest.raises(MissingError, match="/no/such/box"):
-        check_rows(build(base, {"use": "length", "args": {"use": f"wraps.py:{name}", "target_tokens": 9}}), rows)
-
-
-def test_what_needs_no_sandbox_opens_none_and_a_prepare_that_fails_is_named(base):
-    (base / "wraps.py").write_text(WRAPS)
-    check_rows(build(base, {"use": "wraps.py:other"}), [{"prompt": "p", "tests": "3"}])
-    with pytest.raises(UserError, match="its prepare raises ZeroDivisionError"):
-        check_rows(build(base, {"use": "wraps.py:broken"}), [{"prompt": "p", "tests": "3"}])
 
 
 def test_a_reward_that_edits_its_lists_changes_nothing_for_the_others():

@@ -163,11 +163,10 @@ def test_so_is_the_port_of_the_weight_transfer(tmp_path, port):
             pass
 
 
-def test_nothing_of_a_server_of_this_machine_listens_on_the_network(tmp_path, port, monkeypatch):
+def test_a_server_of_this_machine_and_its_training_are_told_to_stay_on_it(tmp_path, port, monkeypatch):
     loaded = config(tmp_path, SERVER.replace("2048", f"2048, vllm_server_port: {port}, use_cpu: true") + "hardware: {vllm_server: {start: true}}\n")
     code = "import os; print('host', os.environ['VLLM_HOST_IP'], flush=True)\n" + FAKE
     monkeypatch.setattr(module, "serve_arguments", lambda config: [])
-    monkeypatch.setattr(module.sys, "executable", sys.executable)
     original = VllmServer.__init__
     monkeypatch.setattr(VllmServer, "__init__", lambda self, command, *a: original(self, [sys.executable, "-c", code, str(port)], *a))
     os.environ.pop("VLLM_HOST_IP", None)

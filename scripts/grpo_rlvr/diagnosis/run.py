@@ -16,6 +16,7 @@ from typing import Any
 from grpo_rlvr.diagnosis.metrics import Log, read_log
 from grpo_rlvr.diagnosis.series import Series
 from grpo_rlvr.errors import UserError
+from grpo_rlvr.reward_uses import USES
 from grpo_rlvr.yaml_file import read_mapping
 
 # TRL 1.16's defaults of the settings that rules ask for; TRL itself is not imported.
@@ -26,8 +27,6 @@ DEFAULTS = {
     "scale_rewards": "group", "mask_truncated_completions": False, "use_vllm": False, "max_grad_norm": 1.0, "max_steps": -1,
     "reward_weights": None, "vllm_importance_sampling_mode": "sequence_mask", "min_p": None, "vllm_max_model_length": None,
 }  # fmt: skip
-CORRECT_USES = {"exact", "math", "choice", "code", "schema", "json", "tool_calls"}
-FORM_USES = {"format", "partial_format"}
 _FORM = re.compile(r"format|tag|xml|structure|style|template", re.I)
 _CORRECT = re.compile(r"correct|accura|exact|math|answer|solve|pass|test|choice|gold|match", re.I)
 
@@ -87,9 +86,9 @@ class Run:
 
     def role(self, name: str) -> str:
         """`correct`, `form` or `other`: from the config's `use`, else from the name."""
-        use = str((self.config_rewards.get(name) or {}).get("use", ""))
-        if use in CORRECT_USES or use in FORM_USES:
-            return "correct" if use in CORRECT_USES else "form"
+        use = USES.get(str((self.config_rewards.get(name) or {}).get("use", "")))
+        if use is not None and use.role != "other":
+            return use.role
         return "form" if _FORM.search(name) else "correct" if _CORRECT.search(name) else "other"
 
     def rewards_of(self, role: str) -> list[str]:

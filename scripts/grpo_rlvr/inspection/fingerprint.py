@@ -15,9 +15,9 @@ from typing import Any
 from grpo_rlvr.config import Config
 from grpo_rlvr.inspection.jsonl import canonical, sha256
 from grpo_rlvr.inspection.model_files import model_part
+from grpo_rlvr.reward_uses import LIBRARIES, USES
 from grpo_rlvr.sections import FILE_ARGS
 
-LIBRARIES_OF = {"math": ("math-verify", "latex2sympy2_extended", "sympy"), "schema": ("jsonschema",)}
 SAID = {"reward_settings": "reward settings changed", "data": "training data changed"}
 
 
@@ -48,10 +48,8 @@ def reward_parts(config: Config, rewards: Sequence) -> dict:
 
 def _libraries(config: Config) -> list[str]:
     """The libraries that decide a score of these rewards; a user's function, or one that wraps another, may use any of ours."""
-    uses = {section.use for section in config.rewards}
-    if any(":" in use or use not in (*LIBRARIES_OF, "exact", "format", "partial_format", "choice", "json", "tool_calls", "overlong") for use in uses):
-        return sorted({lib for libs in LIBRARIES_OF.values() for lib in libs})
-    return sorted({lib for use in uses for lib in LIBRARIES_OF.get(use, ())})
+    decide = [USES[section.use].libraries if section.use in USES else None for section in config.rewards]
+    return LIBRARIES if None in decide else sorted({lib for libs in decide for lib in libs})
 
 
 def differences(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:

@@ -235,4 +235,4 @@ def launch_command(w: Workload, server: int = 0) -> str:
     parts += [f"nodes: {w.nodes + bool(server)}"] if several else []
     parts += [f"sharding: {w.engine}"] if w.engine in ("fsdp2", "zero2", "zero3") else []
     parts += [f"vllm_server: {{{'' if several else 'start: true, '}gpus: {server}}}"] if server else []
-    return f"train.py config.yaml --launch   (hardware: {{{', '.join(parts)}}})"
+    return f"train.py config.yaml --launch   # hardware: {{{', '.join(parts)}}}"

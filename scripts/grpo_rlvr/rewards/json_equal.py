@@ -10,7 +10,7 @@ from grpo_rlvr.completions import strip_special_tokens
 from grpo_rlvr.errors import Problem, UserError
 from grpo_rlvr.rewards.base import Reward
 from grpo_rlvr.rewards.json_text import FENCES, json_value, keys_of, typed_key
-from grpo_rlvr.rewards.strict_json import NotJson, parse_strict
+from grpo_rlvr.rewards.strict_json import read_json
 
 
 class JsonReward(Reward):
@@ -37,13 +37,7 @@ class JsonReward(Reward):
 
     def read_gold(self, expected: Any) -> tuple[Any, Any]:
         """The expected value and its key."""
-        if expected is None:
-            raise ValueError("the expected value is missing (null)")
-        if isinstance(expected, str):
-            try:
-                expected = parse_strict(expected)
-            except NotJson as exc:
-                raise ValueError(f"the expected value is text that is not JSON: {exc}; a plain text is written with its quotes, as JSON") from None
+        expected = read_json(expected, "the expected value is", otherwise="; a plain text is written with its quotes, as JSON")
         return expected, typed_key(expected, self.any_order)
 
     def honest_forms(self, gold: tuple[Any, Any]) -> list[str]:

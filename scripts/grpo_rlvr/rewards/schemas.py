@@ -14,7 +14,7 @@ from grpo_rlvr.rewards.json_text import FENCES, json_value
 from grpo_rlvr.rewards.schema_formats import format_checker
 from grpo_rlvr.rewards.schema_instance import NOTHING, minimal_instance
 from grpo_rlvr.rewards.schema_keywords import KEYWORDS, searcher
-from grpo_rlvr.rewards.strict_json import NotJson, parse_strict
+from grpo_rlvr.rewards.strict_json import read_json
 
 # Values under these keywords are data, not schemas.
 DATA_KEYWORDS = ("const", "enum", "default", "examples")
@@ -43,13 +43,7 @@ class SchemaReward(Reward):
         self.fence = fence
 
     def read_gold(self, output_schema: Any) -> Any:
-        if output_schema is None:
-            raise ValueError("the schema is missing (null)")
-        if isinstance(output_schema, str):
-            try:
-                output_schema = parse_strict(output_schema)
-            except NotJson as exc:
-                raise ValueError(f"the schema is text that is not JSON: {exc}") from None
+        output_schema = read_json(output_schema, "the schema is")
         if not isinstance(output_schema, dict):
             raise ValueError(f"the schema is a {type(output_schema).__name__}, not an object")
         if not output_schema:

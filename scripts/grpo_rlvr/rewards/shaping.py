@@ -89,6 +89,10 @@ class LengthPenalty(Reward):
         own = getattr(self.reward, "test_count", None)
         return own(gold) if callable(own) else None
 
+    def words_needed(self, gold: Any) -> list[str]:
+        own = getattr(self.reward, "words_needed", None)
+        return own(gold) if callable(own) else []
+
     def clearly_different(self, gold: Any, other: Any) -> bool:
         own = getattr(self.reward, "clearly_different", None)
         return bool(own(gold, other)) if callable(own) else False

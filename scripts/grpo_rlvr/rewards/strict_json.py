@@ -50,6 +50,18 @@ def _decoder(text: str) -> json.JSONDecoder:
     return _SHORT_DECODER if len(text) <= _SHORT and _EXPONENT.search(text) is None else _DECODER
 
 
+def read_json(value: Any, what: str, absent: str = "", otherwise: str = "") -> Any:
+    """A gold that is JSON or its text. ValueError for null and for other text; `what` begins the message ("the schema is")."""
+    if value is None:
+        raise ValueError(f"{what} missing (null){absent}")
+    if not isinstance(value, str):
+        return value
+    try:
+        return parse_strict(value)
+    except NotJson as exc:
+        raise ValueError(f"{what} text that is not JSON: {exc}{otherwise}") from None
+
+
 def parse_strict(text: str) -> Any:
     """The value of `text`. Raises NotJson for everything else, too deep nesting included."""
     try:

@@ -11,7 +11,7 @@ from grpo_rlvr.completions import completion_text, outside_reasoning, strip_spec
 from grpo_rlvr.errors import Problem, UserError
 from grpo_rlvr.rewards.base import Reward
 from grpo_rlvr.rewards.json_text import typed_key
-from grpo_rlvr.rewards.strict_json import NotJson, decode_strict, parse_strict
+from grpo_rlvr.rewards.strict_json import NotJson, decode_strict, parse_strict, read_json
 from grpo_rlvr.tool_call_text import CALL_CLOSE, CALL_OPEN, find_tool_calls
 
 
@@ -80,13 +80,7 @@ class ToolCallReward(Reward):
         self.ordered, self.partial, self.tagged = ordered, partial, tagged
 
     def read_gold(self, expected_calls: Any) -> CallsGold:
-        if expected_calls is None:
-            raise ValueError("the expected calls are missing (null); where no call is wanted, write an empty list")
-        if isinstance(expected_calls, str):
-            try:
-                expected_calls = parse_strict(expected_calls)
-            except NotJson as exc:
-                raise ValueError(f"the expected calls are text that is not JSON: {exc}") from None
+        expected_calls = read_json(expected_calls, "the expected calls are", absent="; where no call is wanted, write an empty list")
         if isinstance(expected_calls, dict):
             expected_calls = [expected_calls]
         if not isinstance(expected_calls, (list, tuple)):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from grpo_rlvr.completions import content_text
+from grpo_rlvr.completions import prompt_text
 from grpo_rlvr.data_files import numbers, row_number
 
 MANY = 0.1  # a share of the rows from which it is more than a slip in a few
@@ -28,7 +28,7 @@ def unnamed(function: Any, rows: Sequence[dict], golds: Mapping[int, Any]) -> li
     missing: dict[int, list[str]] = {}
     for i, gold in golds.items():
         if "prompt" in rows[i]:
-            said = _text(rows[i]["prompt"]).lower()
+            said = prompt_text(rows[i]["prompt"]).lower()
             if left := [word for word in needed(gold) if word.lower() not in said]:
                 missing[i] = left
     if not missing:
@@ -40,9 +40,3 @@ def unnamed(function: Any, rows: Sequence[dict], golds: Mapping[int, Any]) -> li
     if len(missing) >= MANY * len(golds):
         return [("warning", message, FIX, list(missing))]
     return [("note", f"{message}; {where}", FIX, list(missing))]
-
-
-def _text(prompt: Any) -> str:
-    if isinstance(prompt, str):
-        return prompt
-    return "\n".join(content_text(m.get("content")) for m in prompt if isinstance(m, dict)) if isinstance(prompt, (list, tuple)) else ""

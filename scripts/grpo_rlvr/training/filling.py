@@ -11,11 +11,10 @@ from pathlib import Path
 from typing import Any
 
 from grpo_rlvr.config import Config
+from grpo_rlvr.reward_uses import USES
 from grpo_rlvr.yaml_file import flow
 
 LORA_RATE = "1.0e-5"  # adapters take ten times the rate of all weights
-# Rewards that read the final answer where the template's system prompt has it written.
-ANSWERS = ("format", "partial_format", "exact", "math", "choice", "schema", "json")
 
 
 @dataclass(frozen=True)
@@ -47,7 +46,7 @@ def fill(template: str, c: Choices) -> str:
         text = _line(text, r"  # eval: .*", f"  eval: {flow(c.eval)}")
     if c.columns:
         text = _line(text, r"  # columns: .*", f"  columns: {flow(dict(c.columns))}   # our name: the name in the file")
-    if not (c.tags or any(_use(reward) in ANSWERS for reward in c.rewards)):
+    if not (c.tags or any(_reads_tags(reward) for reward in c.rewards)):
         text = _line(text, r"  system_prompt: >-\n    (.*)", r"  # system_prompt: >-\n  #   \1", expand=True)
     entries = "\n".join(_entry(reward) for reward in c.rewards)
     text = _line(text, r"rewards:\n(?:  - .*\n|    .*\n)+", f"rewards:\n{entries}\n")
@@ -70,10 +69,11 @@ def _entry(reward: Mapping[str, Any]) -> str:
     return "  - " + "\n    ".join(keys)
 
 
-def _use(reward: Mapping[str, Any]) -> Any:
-    """The reward itself, or the one inside a length penalty."""
-    args = reward.get("args")
-    return args.get("use") if reward.get("use") == "length" and isinstance(args, Mapping) else reward.get("use")
+def _reads_tags(reward: Mapping[str, Any]) -> bool:
+    """Whether the reward itself, or the one inside a length penalty, reads what the template's system prompt has written."""
+    args, use = reward.get("args"), reward.get("use")
+    use = args.get("use") if use == "length" and isinstance(args, Mapping) else use
+    return use in USES and USES[use].tags
 
 
 def _line(text: str, pattern: str, new: str, expand: bool = False) -> str:

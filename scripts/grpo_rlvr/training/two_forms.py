@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+from grpo_rlvr.completions import prompt_text
 from grpo_rlvr.config import Config
 from grpo_rlvr.training.findings import Finding, warning
 
@@ -59,7 +60,5 @@ def forms_of_config(config: Config, rows: Sequence[dict]) -> list[Finding]:
 
 
 def _text(prompt: object, system_prompt: str | None) -> str:
-    if not isinstance(prompt, list):
-        return str(prompt or "")
-    contents = [m.get("content") for m in prompt if isinstance(m, dict)]
-    return "\n".join(str(content) for content in contents if content != system_prompt)
+    own = [m for m in prompt if not isinstance(m, dict) or m.get("content") != system_prompt] if isinstance(prompt, list) else prompt
+    return prompt_text(own)
